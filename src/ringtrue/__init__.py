@@ -1,0 +1,1 @@
+"""Can the uncertainty that comes out of an inference procedure be trusted?"""

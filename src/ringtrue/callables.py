@@ -1,0 +1,67 @@
+"""How to call a function that a user hands over.
+
+The only place that reads a signature. It knows nothing of what the functions mean.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Literal
+
+from .errors import InvalidStudy
+
+
+def with_optional(
+    function: Any, required: int, optional: str, *, what: str, variadic: Literal["with", "without"] = "with"
+) -> tuple[Callable[..., Any], bool]:
+    """Return the function as one of ``required`` arguments and one more, and whether it uses that one.
+
+    It does if it has a parameter of the name ``optional``, or exactly one more positional parameter without a default
+    than ``required``. A function that takes any number of arguments does if ``variadic`` says so.
+
+    Examples
+    --------
+    >>> call, uses = with_optional(lambda theta, scale=2.0: scale * theta, 1, "rng", what="the model")
+    >>> call(3.0, None), uses
+    (6.0, False)
+    """
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # a builtin without a signature
+        return _without(function, required), False
+    named = next((p for p in parameters if p.name == optional and p.kind is not p.POSITIONAL_ONLY), None)
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p is not named]
+    wanted = sum(p.default is p.empty for p in positional)
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters) and wanted <= required:
+        return (
+            (function, True) if variadic == "with" and named is None else _choose(function, required, optional, named)
+        )
+    if named is not None and wanted <= required <= len(positional):
+        return _choose(function, required, optional, named)
+    if named is None and wanted == required + 1:
+        return function, True
+    if named is None and wanted <= required <= len(positional):
+        return _without(function, required), False
+    raise InvalidStudy(
+        f"{what} must take {required} or {required + 1} positional arguments, but {function!r} takes "
+        f"{wanted + (named is not None)}; wrap it in a lambda."
+    )
+
+
+def _choose(function: Any, required: int, optional: str, named: Any) -> tuple[Callable[..., Any], bool]:
+    if named is None:
+        return _without(function, required), False
+    place = _place(function, named)
+    if place < required:  # f(rng, theta): handing it over by name would leave theta in its place
+        return lambda *arguments: function(*arguments[:place], arguments[required], *arguments[place:required]), True
+    return lambda *arguments: function(*arguments[:required], **{optional: arguments[required]}), True
+
+
+def _place(function: Any, named: Any) -> int:
+    names = [p.name for p in inspect.signature(function).parameters.values() if p.kind is not p.KEYWORD_ONLY]
+    return names.index(named.name) if named.name in names else len(names)
+
+
+def _without(function: Any, required: int) -> Callable[..., Any]:
+    return lambda *arguments: function(*arguments[:required])

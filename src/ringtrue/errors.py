@@ -1,0 +1,38 @@
+"""What can go wrong, and the names it goes by.
+
+::
+
+    RingtrueError
+    ├── InvalidStudy       the question is ill-posed; raised before any replicate runs
+    │   └── NoRoute        output and test function share no way to a u
+    ├── ReplicateFailed    a user's function failed; the message contains the replay call
+    ├── StoreMismatch      the file belongs to another study; says which field differs
+    └── Miscalibrated      an assertion about calibration did not hold (also an AssertionError)
+
+Every message says what was expected, what arrived and what to do. This module knows nothing else
+of the package.
+"""
+
+
+class RingtrueError(Exception):
+    """Base of every error that is ringtrue's own."""
+
+
+class InvalidStudy(RingtrueError, ValueError):
+    """The question is ill-posed; raised before any replicate runs."""
+
+
+class NoRoute(InvalidStudy):
+    """The output and the test function share no way to a u."""
+
+
+class ReplicateFailed(RingtrueError, RuntimeError):
+    """A user's function failed in one replicate; the message contains the replay call."""
+
+
+class StoreMismatch(RingtrueError):
+    """The file belongs to another study; the message says which field differs."""
+
+
+class Miscalibrated(RingtrueError, AssertionError):
+    """An assertion about calibration did not hold."""
