@@ -1,0 +1,1 @@
+"""Levels, power, coverage and speed; each module runs with ``python -m benchmarks.<name>``."""
