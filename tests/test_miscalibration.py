@@ -1,0 +1,485 @@
+"""Measures of miscalibration against closed forms, exact constructions and each other."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from ringtrue.miscalibration import (
+    SpreadAndBias,
+    coverage,
+    distance,
+    moment_spread_and_bias,
+    rank_efficiency,
+    rank_probabilities,
+    spread_and_bias,
+)
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def even_scores(n: int, spread: float = 1.0, bias: float = 0.0) -> Floats:
+    """Normal scores at the n mid-quantiles of N(bias, spread^2)."""
+    return np.asarray(bias + spread * special.ndtri((np.arange(n) + 0.5) / n))
+
+
+def in_proportion(n: int, p: Floats) -> Ints:
+    """n ranks with these probabilities as frequencies, to within half a replicate."""
+    edges = np.round(n * np.cumsum(p)).astype(int)
+    edges[-1] = n
+    return np.repeat(np.arange(p.size), np.diff(edges, prepend=0))
+
+
+def expected_ranks(n: int, draws: int, spread: float, bias: float) -> Ints:
+    """Ranks in their expected proportions when z ~ N(bias, spread^2)."""
+    return in_proportion(n, rank_probabilities(draws, spread=spread, bias=bias))
+
+
+# The law of ranks
+
+
+@pytest.mark.parametrize("draws", [1, 2, 3, 9, 99, 999, 2000])
+def test_ranks_of_a_calibrated_procedure_are_uniform(draws: int) -> None:
+    """If z is standard normal, every rank has probability 1 / (M + 1)."""
+    assert rank_probabilities(draws) == pytest.approx(1 / (draws + 1), rel=1e-9)
+
+
+@pytest.mark.parametrize(("spread", "bias"), [(0.05, 0.3), (0.5, -1.0), (1.4, 0.3), (5.0, 2.0), (50.0, -20.0)])
+def test_rank_moments_are_moments_of_u(spread: float, bias: float) -> None:
+    """E R / M is Phi(delta / sqrt(1 + s^2)), and the second factorial moment is the bivariate normal probability."""
+    M, r = 9, np.arange(10)
+    p = rank_probabilities(M, spread=spread, bias=bias)
+    a, rho = bias / math.hypot(1, spread), spread**2 / (1 + spread**2)
+    both = stats.multivariate_normal(cov=[[1, rho], [rho, 1]]).cdf([a, a])
+    assert p.sum() == pytest.approx(1, abs=1e-6)
+    assert p @ r / M == pytest.approx(special.ndtr(a), abs=1e-6)
+    assert p @ (r * (r - 1)) / (M * (M - 1)) == pytest.approx(both, abs=1e-5)
+
+
+def test_mirrored_procedure_has_its_known_rank_law() -> None:
+    """z ~ N(0, 5) among two draws gives the ranks probabilities .40679, .18643, .40679."""
+    assert rank_probabilities(2, spread=5**0.5) == pytest.approx([0.40679, 0.18643, 0.40679], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("draws", "bias", "spread"),
+    [
+        (1, 0.32, 0),
+        (5, 0.69, 0.275),
+        (9, 0.79, 0.43),
+        (19, 0.88, 0.62),
+        (49, 0.95, 0.79),
+        (99, 0.97, 0.87),
+        (199, 0.99, 0.93),
+        (999, 1.0, 0.98),
+    ],
+)
+def test_efficiency_of_ranks(draws: int, bias: float, spread: float) -> None:
+    """The information kept by ranks agrees with the tabulated values, and with 1/pi for the sign alone."""
+    kept = rank_efficiency(draws)
+    assert (kept.bias, kept.spread) == pytest.approx((bias, spread), abs=6e-3)
+    assert rank_efficiency(1).bias == pytest.approx(1 / math.pi, rel=1e-9)
+
+
+def test_efficiency_is_the_variance_of_normal_order_scores() -> None:
+    """For three draws the information is the mean square of E[z | r] and of E[z^2 - 1 | r] / sqrt 2."""
+    kept = rank_efficiency(3)
+    assert kept.bias == pytest.approx((1.029375**2 + 0.297011**2) / 2, abs=1e-6)
+    assert kept.spread == pytest.approx(0.551329**2 / 2, abs=1e-6)
+
+
+def test_grouping_many_draws_costs_no_information() -> None:
+    """Where ranks are grouped the efficiency continues smoothly and still tends to one."""
+    before, after, far = rank_efficiency(2000), rank_efficiency(2001), rank_efficiency(10**6)
+    assert after.spread == pytest.approx(before.spread, abs=2e-4)
+    assert after.bias == pytest.approx(before.bias, abs=2e-4)
+    assert min(far.spread, far.bias) > 0.9995
+
+
+# Spread and bias: point estimates
+
+
+@pytest.mark.parametrize(("spread", "bias"), [(1.0, 0.0), (1.5, 0.4), (0.2, -3.0), (40.0, 7.0)])
+def test_scores_return_the_law_they_are_quantiles_of(spread: float, bias: float) -> None:
+    """Scores at the quantiles of N(delta, s^2) give back delta exactly and s up to order log(n) / n."""
+    both = spread_and_bias(even_scores(10_000, spread, bias))
+    assert both.spread.estimate == pytest.approx(spread, rel=2e-3)
+    assert both.bias.estimate == pytest.approx(bias, abs=1e-9)
+    assert both.spread.low < spread < both.spread.high
+    assert both.bias.low < bias < both.bias.high
+
+
+@pytest.mark.parametrize("draws", [2, 3, 9, 19, 99, 999])
+@pytest.mark.parametrize(("spread", "bias"), [(1.0, 0.0), (2**0.5, 0.0), (1.4, 0.3), (0.6, -0.5), (3.0, 1.0)])
+def test_expected_ranks_return_the_law_of_scores(draws: int, spread: float, bias: float) -> None:
+    """A million ranks in their expected proportions give back delta and s, however few the draws."""
+    both = spread_and_bias(expected_ranks(1_000_000, draws, spread, bias), draws=draws)
+    assert both.spread.estimate == pytest.approx(spread, abs=1e-3)
+    assert both.bias.estimate == pytest.approx(bias, abs=1e-3)
+
+
+def test_mid_ranks_would_be_biased() -> None:
+    """Broken twin: the standard deviation of mid-rank scores at nine draws is far from the truth, 1.414."""
+    ranks = expected_ranks(1_000_000, 9, 2**0.5, 0.0)
+    naive = special.ndtri((ranks + 0.5) / 10).std()
+    assert abs(naive - 2**0.5) > 0.25
+
+
+@pytest.mark.parametrize("draws", [99, 999, 2000, 3000])
+def test_ranks_of_given_scores_agree_with_the_scores(draws: int) -> None:
+    """Ranks in the proportions that 500 given scores imply, singly or in groups, estimate what the scores do.
+
+    Mid-quantiles fall short of the spread in the tails, of which ranks see less: the estimate lies between.
+    """
+    z = even_scores(500, 1.3, 0.2)
+    p = stats.binom.pmf(np.arange(draws + 1)[:, None], draws, special.ndtr(z)).mean(axis=1)
+    both = spread_and_bias(in_proportion(1_000_000, p), draws=draws)
+    assert z.std() < both.spread.estimate < 1.3 + 1e-4
+    assert both.bias.estimate == pytest.approx(z.mean(), abs=1e-4)
+
+
+def test_grouped_and_single_ranks_agree() -> None:
+    """At the number of draws where grouping begins, the same data give the same answer either way."""
+    z = even_scores(400, 2.0, -0.3)
+    single, grouped = (spread_and_bias(np.round(special.ndtr(z) * M).astype(int), draws=M) for M in (2000, 2001))
+    assert grouped.spread.estimate == pytest.approx(single.spread.estimate, rel=1e-3)
+    assert grouped.spread.high == pytest.approx(single.spread.high, rel=1e-3)
+    assert grouped.bias.low == pytest.approx(single.bias.low, abs=1e-3)
+
+
+def test_one_draw_knows_bias_only() -> None:
+    """With one draw the spread is unknown and the bias is sqrt(2) times the normal score of the proportion."""
+    ranks = np.repeat([0, 1], [40, 60])
+    both = spread_and_bias(ranks, draws=1)
+    exact = stats.binomtest(60, 100).proportion_ci(0.95, method="exact")
+    assert math.isnan(both.spread.estimate)
+    assert (both.spread.low, both.spread.high) == (0, math.inf)
+    assert both.bias.estimate == pytest.approx(math.sqrt(2) * special.ndtri(0.6))
+    assert (both.bias.low, both.bias.high) == pytest.approx(math.sqrt(2) * special.ndtri([exact.low, exact.high]))
+
+
+def test_sign_symmetry() -> None:
+    """Reversing the ranks reverses the bias and leaves the spread alone."""
+    ranks = np.random.default_rng(3).binomial(19, special.ndtr(even_scores(150, 1.3, 0.4)))
+    one, other = spread_and_bias(ranks, draws=19), spread_and_bias(19 - ranks, draws=19)
+    assert other.spread.low == pytest.approx(one.spread.low, rel=1e-6)
+    assert other.bias.low == pytest.approx(-one.bias.high, rel=1e-6)
+
+
+# Spread and bias: moments
+
+
+@pytest.mark.parametrize(("spread", "bias"), [(2**0.5, 0.0), (2**0.5, 0.3), (0.1, 1.0), (30.0, -5.0)])
+def test_moment_estimate_inverts_the_moments(spread: float, bias: float) -> None:
+    """Ranks among two draws in their expected proportions have the moments of N(delta, s^2) and give it back."""
+    fit = moment_spread_and_bias(expected_ranks(10_000_000, 2, spread, bias), draws=2)
+    assert fit.spread == pytest.approx(spread, rel=1e-3)
+    assert fit.bias == pytest.approx(bias, abs=1e-3 * (1 + spread))
+
+
+@pytest.mark.parametrize(("first", "second", "bias"), [(0.5, 0.25 + 1.393677 / 12, 0.0), (0.568755, 0.437013, 0.3)])
+def test_moment_estimate_check_values(first: float, second: float, bias: float) -> None:
+    """The tabulated moments of s^2 = 2 are recognised on two points with these moments."""
+    gap = math.sqrt(second - first**2)
+    fit = moment_spread_and_bias(np.array([first - gap, first + gap]))
+    assert fit.spread**2 == pytest.approx(2, abs=2e-4)
+    assert fit.bias == pytest.approx(bias, abs=2e-5)
+
+
+def test_moment_estimate_bounds_the_influence_of_outliers() -> None:
+    """Ten infinite scores in a thousand make the standard deviation infinite and hardly move the moments."""
+    z = even_scores(990)
+    wild = np.concatenate([z, np.full(5, np.inf), np.full(5, -np.inf)])
+    assert spread_and_bias(wild).spread.estimate == math.inf
+    assert moment_spread_and_bias(special.ndtr(wild)).spread == pytest.approx(1, abs=0.06)
+
+
+@pytest.mark.parametrize(("u", "spread"), [([0.5, 0.5], 0), ([0.0, 1.0], math.inf), ([0.3], 0)])
+def test_moment_estimate_at_its_limits(u: list[float], spread: float) -> None:
+    """Equal u have no spread and u at both ends have infinite spread."""
+    assert moment_spread_and_bias(u).spread == spread
+
+
+# Spread and bias: extreme data
+
+
+def finite_or_known(both: SpreadAndBias) -> bool:
+    """Every end of an interval is a number, in order."""
+    return both.spread.low <= both.spread.high and both.bias.low <= both.bias.high
+
+
+@pytest.mark.parametrize("draws", [1, 2, 9, 99, 3000])
+@pytest.mark.parametrize("n", [1, 2, 50])
+@pytest.mark.parametrize("where", [(0.0,), (1.0,), (0.0, 1.0), (0.5,), (0.3, 0.4), (0.0, 0.5)])
+def test_extreme_ranks_have_ordered_intervals(draws: int, n: int, where: tuple[float, ...]) -> None:
+    """Ranks piled up anywhere give intervals in order, without warnings."""
+    ranks = np.resize(np.round(draws * np.array(where)).astype(int), n)
+    both = spread_and_bias(ranks, draws=draws, level=0.9995)
+    assert finite_or_known(both)
+    if n == 1 and draws > 1:
+        assert (both.spread.low, both.spread.high) == (0, math.inf)
+
+
+def test_all_ranks_at_one_end() -> None:
+    """Nothing but the highest rank says that the bias is large and the spread unknown."""
+    both = spread_and_bias(np.full(50, 9), draws=9)
+    assert (both.spread.low, both.spread.high) == (0, math.inf)
+    assert math.isnan(both.spread.estimate)
+    assert (both.bias.estimate, both.bias.high) == (math.inf, math.inf)
+    assert 1 < both.bias.low < 4
+
+
+def test_all_ranks_at_both_ends() -> None:
+    """Nothing but the two ends says that the spread is large, without an upper bound."""
+    both = spread_and_bias(np.resize([0, 9], 200), draws=9)
+    assert (both.spread.estimate, both.spread.high) == (math.inf, math.inf)
+    assert both.spread.low > 10
+
+
+def test_gross_over_confidence() -> None:
+    """Nearly all ranks at the ends, as for a spread of 50, gives a large spread and an interval around it."""
+    both = spread_and_bias(expected_ranks(1000, 9, 50.0, 0.0), draws=9)
+    assert both.spread.estimate == pytest.approx(50, rel=0.1)
+    assert 20 < both.spread.low < 50 < both.spread.high
+
+
+def test_profile_contains_the_truth_of_gross_under_confidence() -> None:
+    """Ranks at the quantiles of a very narrow law give an interval for s that reaches 0 and excludes 1."""
+    both = spread_and_bias(np.full(100, 50), draws=99)
+    assert both.spread.low == 0
+    assert both.spread.high < 0.2
+    assert abs(both.bias.estimate) < 0.05
+
+
+def test_huge_and_infinite_scores() -> None:
+    """|z| = 40 stays finite; infinite scores make the spread infinite and leave a finite lower end."""
+    z = even_scores(100)
+    assert finite_or_known(spread_and_bias(np.append(z, 40.0)))
+    assert math.isfinite(spread_and_bias(np.append(z, [40.0, -40.0])).spread.high)
+    up, split = spread_and_bias(np.append(z, np.inf)), spread_and_bias(np.append(z, [np.inf, -np.inf]))
+    assert up.spread.estimate == up.spread.high == up.bias.estimate == up.bias.high == math.inf
+    assert up.spread.low == spread_and_bias(z).spread.low
+    assert up.bias.low == spread_and_bias(z).bias.low
+    assert (split.bias.low, split.bias.high) == (-math.inf, math.inf)
+    assert spread_and_bias([np.inf]).spread.low == 0
+
+
+@pytest.mark.parametrize("z", [[0.3], [0.3, 0.3], [1.0, -1.0], [0.0, 0.0, 0.0, 0.0, 0.0], [1e300, 2e300]])
+def test_few_or_equal_scores_know_no_spread(z: list[float]) -> None:
+    """One score, a few, or equal ones put no bound on the spread."""
+    both = spread_and_bias(z)
+    assert (both.spread.low, both.spread.high) == (0, math.inf)
+    assert finite_or_known(both)
+
+
+# Spread and bias: coverage of the intervals
+
+Draw = Callable[[Generator, tuple[int, int]], Floats]
+LAWS: dict[str, Draw] = {
+    "gaussian": lambda rng, shape: rng.standard_normal(shape),
+    "gamma": lambda rng, shape: (rng.gamma(4, size=shape) - 4) / 2,
+    "t5": lambda rng, shape: rng.standard_t(5, size=shape) / math.sqrt(5 / 3),
+}
+REPETITIONS = 400
+# Fewer hits than this have probability below 1e-6 if the coverage is 0.93, which all cases here reach in
+# benchmarks/coverage.py (0.938 or more); a coverage of 0.80 is missed with probability below 1e-3, and the broken
+# twins cover 0.76 or less.
+FEWEST = int(stats.binom.ppf(1e-6, REPETITIONS, 0.93))
+
+
+def hits(z: Floats, interval: Callable[[Floats], tuple[float, float]], truth: float) -> int:
+    """Count the rows whose interval contains the truth."""
+    return sum(low <= truth <= high for low, high in map(interval, z))
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_interval_of_spread_covers(law: str) -> None:
+    """The nominal 95 % interval of the spread covers at n = 200 whatever the law of z (false alarm 1e-6)."""
+    z = LAWS[law](np.random.default_rng(11), (REPETITIONS, 200))
+
+    def interval(row: Floats) -> tuple[float, float]:
+        spread = spread_and_bias(row).spread
+        return spread.low, spread.high
+
+    assert hits(z, interval, 1.0) >= FEWEST
+
+
+def test_chi_squared_interval_would_not_cover() -> None:
+    """Broken twin: the interval that trusts normality covers about 76 % for t5, and is found out."""
+    z = LAWS["t5"](np.random.default_rng(11), (REPETITIONS, 200))
+
+    def interval(row: Floats) -> tuple[float, float]:
+        total = 199 * row.var(ddof=1)
+        return math.sqrt(total / stats.chi2.ppf(0.975, 199)), math.sqrt(total / stats.chi2.ppf(0.025, 199))
+
+    assert hits(z, interval, 1.0) < FEWEST
+
+
+@pytest.mark.parametrize("draws", [9, 99])
+def test_intervals_from_ranks_cover(draws: int) -> None:
+    """From ranks the 95 % intervals of spread and bias cover an over-confident truth (false alarm 2e-6 each)."""
+    rng = np.random.default_rng(12)
+    u = special.ndtr(0.3 + 2**0.5 * rng.standard_normal((REPETITIONS, 200)))
+    fits = [spread_and_bias(row, draws=draws) for row in rng.binomial(draws, u)]
+    assert sum(fit.spread.low <= 2**0.5 <= fit.spread.high for fit in fits) >= FEWEST
+    assert sum(fit.bias.low <= 0.3 <= fit.bias.high for fit in fits) >= FEWEST
+
+
+def test_interval_from_mid_ranks_would_not_cover() -> None:
+    """Broken twin: scores of mid-ranks at nine draws, treated as exact, miss the spread."""
+    rng = np.random.default_rng(12)
+    ranks = rng.binomial(9, special.ndtr(2**0.5 * rng.standard_normal((REPETITIONS, 200))))
+    fits = [spread_and_bias(special.ndtri((row + 0.5) / 10)) for row in ranks]
+    assert sum(fit.spread.low <= 2**0.5 <= fit.spread.high for fit in fits) < FEWEST
+
+
+# Coverage
+
+
+@pytest.mark.parametrize(("eta", "actual"), [(0.5, 0.7552), (0.8, 0.8588), (2.0, 0.9800)])
+def test_coverage_of_known_spread(eta: float, actual: float) -> None:
+    """With variance factor eta the nominal 90 % interval covers 2 Phi(1.645 sqrt(eta)) - 1."""
+    measure = coverage(special.ndtr(even_scores(100_000, eta**-0.5)))
+    assert measure.estimate == pytest.approx(actual, abs=6e-5)
+    assert measure.ideal == 0.9
+
+
+@pytest.mark.parametrize(
+    ("draws", "nominal"), [(2, 1 / 3), (5, 4 / 6), (9, 0.8), (19, 0.9), (99, 0.9), (100, 91 / 101)]
+)
+def test_coverage_uses_the_nearest_attainable_level(draws: int, nominal: float) -> None:
+    """Ranks exclude whole ranks at both ends, at least one; each rank once covers exactly the level used."""
+    measure = coverage(np.arange(draws + 1), draws=draws)
+    assert measure.ideal == pytest.approx(nominal)
+    assert measure.estimate == pytest.approx(nominal)
+
+
+def test_coverage_interval_is_clopper_pearson() -> None:
+    """The interval is the exact binomial one, also at extreme levels and for all hits or none."""
+    for k, level in ((0, 0.95), (37, 0.9995), (50, 0.9)):
+        measure = coverage(np.repeat([0.5, 0.999], [k, 50 - k]), level=level)
+        exact = stats.binomtest(k, 50).proportion_ci(level, method="exact")
+        assert (measure.low, measure.high) == pytest.approx((exact.low, exact.high), abs=1e-12)
+
+
+def test_coverage_needs_two_draws() -> None:
+    """One draw has no central interval."""
+    measure = coverage([0, 1, 1], draws=1)
+    assert math.isnan(measure.estimate)
+    assert (measure.low, measure.high) == (0, 1)
+
+
+# Distance
+
+
+def test_distance_of_known_spread() -> None:
+    """For s^2 = 2 the Kolmogorov distance from uniform is .083032, on the continuum and, nearly, on ranks."""
+    measure = distance(special.ndtr(even_scores(100_000, 2**0.5)))
+    assert measure.estimate == pytest.approx(0.083032, abs=1e-5)
+    ranks = distance(expected_ranks(100_000, 999, 2**0.5, 0.0), draws=999)
+    assert ranks.estimate == pytest.approx(0.083032, abs=3e-3)
+
+
+def test_distance_is_the_ks_statistic() -> None:
+    """The estimate is scipy's KS statistic in any order of the values, and the interval is 1.358 / sqrt(n) wide."""
+    u = np.random.default_rng(5).beta(2, 1, size=300)
+    measure = distance(u)
+    assert measure.estimate == pytest.approx(stats.kstest(u, "uniform").statistic, rel=1e-12)
+    assert distance(np.sort(u)) == measure
+    assert measure.high - measure.estimate == pytest.approx(1.358 / math.sqrt(300), rel=1e-3)
+
+
+def test_distance_on_ranks_looks_at_the_lattice_only() -> None:
+    """Each rank once is exactly uniform; a constant rank is as far as the lattice allows."""
+    assert distance(np.arange(10), draws=9).estimate == pytest.approx(0)
+    assert distance(np.zeros(7, dtype=int), draws=9).estimate == pytest.approx(0.9)
+
+
+# Lost replicates
+
+
+def test_lost_replicates_cover_every_completion_of_coverage_and_distance() -> None:
+    """The interval with m lost contains the intervals of every way to complete the data."""
+    u = np.random.default_rng(6).random(40)
+    loose_coverage, loose_distance = coverage(u, lost=5), distance(u, lost=5)
+    for value in (0.0, 0.03, 0.5, 0.97, 1.0):
+        full = np.append(u, np.full(5, value))
+        for loose, tight in ((loose_coverage, coverage(full)), (loose_distance, distance(full))):
+            assert loose.low <= tight.low + 1e-12
+            assert loose.high >= tight.high - 1e-12
+
+
+@pytest.mark.parametrize(("spread", "bias"), [(1.0, 0.0), (0.7, 1.0), (1.5, -2.0)])
+@pytest.mark.parametrize("draws", [None, 2, 19])
+def test_lost_replicates_widen_by_the_worst_move_of_the_moment_estimate(
+    spread: float, bias: float, draws: int | None
+) -> None:
+    """No completion, at random, moves the moment estimate further than the interval was widened."""
+    rng = np.random.default_rng(7)
+    z = spread * rng.standard_normal(300) + bias
+    u = special.ndtr(z) if draws is None else rng.binomial(draws, special.ndtr(z))
+    given = z if draws is None else u
+    plain, wide = (spread_and_bias(given, draws=draws, lost=m) for m in (0, 10))
+    before = moment_spread_and_bias(u, draws=draws)
+    for a, b in rng.choice([0.05, 0.3, 1.0, 5.0, 1e3], size=(60, 2)):
+        extra = rng.beta(a, b, size=10)
+        lost = extra if draws is None else np.round(draws * extra).astype(int)
+        after = moment_spread_and_bias(np.append(u, lost), draws=draws)
+        assert wide.spread.low / plain.spread.low <= after.spread / before.spread * (1 + 1e-3)
+        assert wide.spread.high / plain.spread.high >= after.spread / before.spread * (1 - 1e-3)
+        assert wide.bias.low - plain.bias.low <= after.bias - before.bias + 1e-3
+        assert wide.bias.high - plain.bias.high >= after.bias - before.bias - 1e-3
+
+
+def test_one_draw_with_lost_replicates() -> None:
+    """With one draw the lost may all have been above or all below."""
+    both = spread_and_bias(np.repeat([0, 1], [10, 10]), draws=1, lost=4)
+    low = stats.binomtest(10, 24).proportion_ci(0.95, method="exact").low
+    assert both.bias.low == pytest.approx(math.sqrt(2) * special.ndtri(low))
+    assert both.bias.high == pytest.approx(-both.bias.low)
+
+
+@pytest.mark.parametrize("lost", [1, 10_000])
+def test_any_number_may_be_lost(lost: int) -> None:
+    """More lost than seen leaves ordered, wide intervals."""
+    both = spread_and_bias(even_scores(50), lost=lost)
+    assert finite_or_known(both)
+    assert both.spread.low < 1 < both.spread.high
+    assert finite_or_known(spread_and_bias(np.arange(10), draws=9, lost=lost))
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda: spread_and_bias([]), ValueError, "shape"),
+        (lambda: spread_and_bias([[0.1]]), ValueError, "shape"),
+        (lambda: spread_and_bias([np.nan]), ValueError, "nan"),
+        (lambda: spread_and_bias([0.1], level=95), ValueError, "level"),
+        (lambda: spread_and_bias([0.1], lost=-1), ValueError, "lost"),
+        (lambda: spread_and_bias([0.5], draws=9), TypeError, "integers"),
+        (lambda: spread_and_bias([10], draws=9), ValueError, r"0\.\.9"),
+        (lambda: spread_and_bias([0], draws=0), ValueError, "draws"),
+        (lambda: coverage([3.0]), ValueError, "draws="),
+        (lambda: coverage([0.5], nominal=90), ValueError, "nominal"),
+        (lambda: distance([-0.1]), ValueError, r"\[0, 1\]"),
+        (lambda: rank_probabilities(5000), ValueError, "2000"),
+        (lambda: rank_probabilities(5, spread=0.001), ValueError, "spread"),
+    ],
+)
+def test_bad_input_is_refused(call: Callable[[], object], error: type[Exception], says: str) -> None:
+    """The message names what was wrong."""
+    with pytest.raises(error, match=says):
+        call()
+
+
+def test_measures_print() -> None:
+    """A measure reads as its name, estimate, interval and ideal."""
+    assert str(coverage(np.full(10, 0.5))) == "coverage 1 (0.692 to 1; ideal 0.9)"
