@@ -1,0 +1,151 @@
+"""Speed and memory of the core, as ratios in one run: best of several repeats, since machines are noisy.
+
+``python -m benchmarks.core``
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+import ringtrue as rt
+from ringtrue import statistic
+from ringtrue.procedures import NormalMean
+
+
+def best(action: Callable[[], Any], repeats: int = 7) -> float:
+    """Return the shortest time of several."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def batched(n: int = 10**6) -> None:
+    """Simulation to verdict against drawing the normals, evaluating the cdfs and sorting them."""
+    bayes, belief = NormalMean(), rt.Normal(0, 1)
+
+    def numpy_alone() -> None:
+        rng = np.random.default_rng(0)
+        theta = rng.standard_normal(n)
+        y = theta + rng.standard_normal(n)
+        vartheta = y / 2 + np.sqrt(0.5) * rng.standard_normal(n)
+        for z in ((theta - y / 2) / np.sqrt(0.5), vartheta):
+            np.sort(special.ndtr(z))
+
+    def folded(z: Any, centre: Any, sd: float) -> Any:
+        return special.ndtr((np.abs(z) - centre) / sd) - special.ndtr((-np.abs(z) - centre) / sd)
+
+    def numpy_family() -> None:
+        rng = np.random.default_rng(0)
+        theta = rng.standard_normal(n)
+        y = theta + rng.standard_normal(n)
+        vartheta = y / 2 + np.sqrt(0.5) * rng.standard_normal(n)
+        for z in ((theta - y / 2) / np.sqrt(0.5), vartheta):
+            np.sort(special.ndtr(z))
+        np.sort(folded(theta, y / 2, np.sqrt(0.5)))
+        np.sort(folded(vartheta, 0.0, 1.0))
+
+    for label, f, peer in (("identity", rt.identity, numpy_alone), ("default family", None, numpy_family)):
+        ours = best(lambda f=f: rt.check(belief, bayes.simulate, bayes, n=n, batch=8192, f=f))  # type: ignore[misc]
+        alone = best(peer)
+        print(
+            f"10^6 conjugate replicates to verdict, {label}: {ours:.3f} s, {ours / alone:.2f} x NumPy ({alone:.3f} s)"
+        )
+
+
+def scalar(n: int = 5000) -> None:
+    """Overhead of one scalar replicate over calling the three functions."""
+    belief = rt.Normal(0, 1)
+
+    def model(theta: Any, rng: np.random.Generator) -> Any:
+        return theta + rng.normal()
+
+    def exact(mu0: Any, y: Any) -> Any:
+        return rt.Normal(y / 2, 0.5**0.5)
+
+    def sampled(mu0: Any, y: Any, rng: np.random.Generator) -> Any:
+        return y / 2 + 0.5**0.5 * rng.standard_normal(99)
+
+    for label, procedure in (("exact law", exact), ("99 draws", sampled)):
+        study = rt.Study(belief, model, procedure, n)
+
+        def bare(study: rt.Study = study) -> None:
+            rng = np.random.default_rng(0)
+            for _ in range(n):
+                y = study.simulate(belief.sample(1, rng)[0], rng)
+                study.procedure(belief, y, rng) if procedure is sampled else study.procedure(belief, y)  # noqa: B023
+
+        each = (best(lambda study=study: rt.run(study)) - best(bare)) / n  # type: ignore[misc]
+        print(f"overhead of a scalar replicate, {label}: {1e6 * each:.0f} microseconds (limit 60)")
+
+
+def ranks() -> None:
+    """Ranks from draws stored as (n, M, d)."""
+    rng = np.random.default_rng(0)
+    for n, m, d in ((10_000, 1000, 2), (10_000, 1000, 3), (10_000, 1000, 10), (10_000, 99, 3)):
+        draws, theta = rng.normal(size=(n, m, d)), rng.normal(size=(n, d))
+        naive = best(lambda draws=draws, theta=theta: (draws < theta[:, None]).sum(1), 5)  # type: ignore[misc]
+        ours = best(lambda draws=draws, theta=theta: statistic.count_entries(draws, theta), 5)  # type: ignore[misc]
+        print(f"ranks and ties of n = {n}, M = {m}, d = {d}: {naive / ours:.1f} x faster than (draws < theta).sum(1)")
+
+
+MEMORY = """
+import pathlib, re, ringtrue as rt
+from ringtrue.procedures import NormalMean
+
+class Sampled:
+    marginal = None
+
+    def __init__(self, law):
+        self.sample = law.sample
+
+bayes = NormalMean()
+f = [rt.identity, rt.Vectorized(lambda t: t**2, "square"), rt.Vectorized(lambda t: abs(t - 1), "distance to 1")]
+learn = lambda mu0, y: Sampled(bayes(mu0, y))
+study = rt.Study(rt.Normal(0, 1), bayes.simulate, learn, n={n}, draws={draws}, batch=1000, f=f)
+verdict = rt.judge(rt.run(study, progress="off")).verdict.name
+# Not ru_maxrss, which a child inherits from the process that started it.
+print(verdict, int(re.search(r"VmHWM:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1]) // 1024)
+"""
+
+IMPORT = """
+import time
+start = time.perf_counter()
+import numpy, scipy.special
+middle = time.perf_counter()
+import ringtrue
+print(middle - start, time.perf_counter() - middle)
+"""
+
+
+def memory(n: int = 100_000, draws: int = 10_000) -> None:
+    """Peak memory of a run whose draws would not fit."""
+    code = MEMORY.replace("{n}", str(n)).replace("{draws}", str(draws))
+    verdict, peak = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    print(f"{n} replicates x {draws} draws x 3 functions: peak {peak} MB of the whole process (limit 500), {verdict}")
+
+
+def imports() -> None:
+    """Import time over numpy and scipy.special."""
+    runs = [
+        subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True) for _ in range(5)
+    ]
+    ours = min(float(done.stdout.split()[1]) for done in runs)
+    print(f"import ringtrue: {ours:.3f} s over numpy and scipy.special (limit 0.3)")
+
+
+if __name__ == "__main__":
+    imports()
+    scalar()
+    batched()
+    ranks()
+    memory()

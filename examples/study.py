@@ -1,0 +1,7 @@
+"""A study for the command line: ``ringtrue check examples/study.py``."""
+
+import ringtrue as rt
+from ringtrue.procedures import Inflated, NormalMean
+
+bayes = NormalMean()
+study = rt.Study(rt.Normal(0, 1), bayes.simulate, Inflated(bayes, eta=0.5), n=2000, batch=1000)

@@ -1,0 +1,5 @@
+"""``python -m ringtrue``."""
+
+from .cli import main
+
+main()

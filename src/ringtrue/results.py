@@ -1,0 +1,305 @@
+"""What it means: the verdict, and every number it rests on.
+
+Result objects are frozen, print as a readable table, and export to plain data. This module formats; it computes no
+statistics and reaches no verdicts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any, Literal
+
+from .errors import InvalidStudy, Miscalibrated
+from .replicates import Replicates
+from .testfunctions import Level
+
+
+class Verdict(Enum):
+    """The three possible answers; there is no "calibrated" from the absence of evidence."""
+
+    MISCALIBRATED = "miscalibrated"
+    WITHIN_TOLERANCE = "within tolerance"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How large an error may be and still not matter.
+
+    Parameters
+    ----------
+    spread
+        Relative error of the reported sd.
+    bias
+        Error of location in units of the reported sd.
+    coverage
+        Error of the coverage of nominal 90 % intervals.
+    distance
+        Kolmogorov distance of the law of u from uniform; it only excuses an error of shape that a test has found.
+
+    Examples
+    --------
+    >>> Tolerance(spread=0.2).bias
+    0.1
+    """
+
+    spread: float = 0.1
+    bias: float = 0.1
+    coverage: float = 0.05
+    distance: float = 0.05
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if not value > 0 or not math.isfinite(value):
+                raise InvalidStudy(f"the tolerance of {name} must be a positive number, but {value!r} arrived.")
+
+    def limits(self, name: str, ideal: float) -> tuple[float, float]:
+        """Return the interval in which a measure does not matter."""
+        if name == "spread":
+            return 1 / (1 + self.spread), 1 + self.spread
+        if name.endswith("KS distance"):
+            return -math.inf, self.distance
+        width = self.bias if name == "bias" else self.coverage
+        return ideal - width, ideal + width
+
+
+@dataclass(frozen=True)
+class TestRow:
+    """One test: its level, test function, method, statistic, p-value alone and adjusted within its level, route."""
+
+    __test__ = False  # not a pytest class
+
+    level: Level
+    f: str
+    method: str
+    statistic: float
+    pvalue: float
+    adjusted: float
+    route: str
+    n: int
+
+
+@dataclass(frozen=True)
+class MeasureRow:
+    """One measure of one test function with its simultaneous interval.
+
+    ``within`` says whether the measure is in tolerance: "yes" if the whole interval is, "no" if none of it is, "open"
+    otherwise.
+    """
+
+    f: str
+    name: str
+    estimate: float
+    low: float
+    high: float
+    ideal: float
+    within: Literal["yes", "no", "open"]
+
+    @property
+    def certified(self) -> bool:
+        """Whether the whole interval is in tolerance."""
+        return self.within == "yes"
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """What this run could have seen: the smallest errors found with 80 % chance.
+
+    ``over_confident`` and ``under_confident`` are spread factors, ``bias`` is in units of the reported sd.
+    """
+
+    over_confident: float
+    under_confident: float
+    bias: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """The answer to a study.
+
+    Attributes
+    ----------
+    verdict, sentence
+        The answer, and what a person can do about it.
+    tests, measures
+        Rows of evidence and of size.
+    levels
+        The global p-value of every level that was tested.
+    replicates
+        What the judgement rests on.
+    """
+
+    verdict: Verdict
+    sentence: str
+    tests: tuple[TestRow, ...]
+    measures: tuple[MeasureRow, ...]
+    levels: dict[Level, float]
+    overall: float
+    resolution: Resolution
+    replicates: Replicates
+    alpha: float
+    tolerance: Tolerance
+    notes: tuple[str, ...] = ()
+
+    def pvalue(self, level: Level | None = None) -> float:
+        """Return the global p-value of a level, over all its test functions; without a level, that of the verdict.
+
+        The verdict's p-value covers the levels that concern calibration: strong and auto share four fifths of the
+        error budget, weak has one fifth. The exact level answers another question and does not enter.
+        """
+        if level is None:
+            return self.overall
+        if level not in self.levels:
+            raise InvalidStudy(
+                f"level must be one of {sorted(self.levels)}, which this result tested, but {level!r} came."
+            )
+        return self.levels[level]
+
+    def assert_calibrated(self) -> None:
+        """Raise Miscalibrated, with the sentence as message, if the verdict is MISCALIBRATED."""
+        if self.verdict is Verdict.MISCALIBRATED:
+            raise Miscalibrated(self.sentence)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain data for JSON; numbers that are not finite become None."""
+        plain: dict[str, Any] = _plain(
+            {
+                "verdict": self.verdict.name,
+                "sentence": self.sentence,
+                "pvalue": self.overall,
+                "levels": self.levels,
+                "tests": [asdict(row) for row in self.tests],
+                "measures": [asdict(row) for row in self.measures],
+                "resolution": asdict(self.resolution),
+                "n": self.replicates.n,
+                "seed": self.replicates.seed,
+                "alpha": self.alpha,
+                "tolerance": asdict(self.tolerance),
+                "failures": [
+                    {"cause": cause, "count": count, "replicate": failure.replicate, "replay": failure.replay}
+                    for cause, count, failure in self.replicates.causes()
+                ],
+                "notes": list(self.notes),
+            }
+        )
+        return plain
+
+    def __str__(self) -> str:
+        parts = [self.sentence, _tests_table(self.tests), _measures_table(self.measures, self.alpha), self._footer()]
+        return "\n\n".join(part for part in parts if part)
+
+    def __repr__(self) -> str:
+        return f"Result({self.verdict.name}, {format_p(self.overall)}, n={self.replicates.n})"
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError(
+            "Result is not iterable; use result.verdict, result.pvalue(level), result.tests, result.measures."
+        )
+
+    def _footer(self) -> str:
+        seen = self.resolution
+        lines = [f"n = {self.replicates.n}, seed = {self.replicates.seed}, alpha = {self.alpha:g}"]
+        if self.measures and not math.isnan(seen.bias):
+            spread = f"above {_number(seen.over_confident, 1)} or below {_number(seen.under_confident, 1)}"
+            lines.append(
+                f"This run would have seen, with 80 % chance: a spread factor {spread}, a bias beyond "
+                f"{_number(seen.bias, 0)} sd."
+            )
+        elif self.measures:
+            lines.append("What this run could have seen is known for the default test without lost replicates only.")
+        for cause, count, failure in self.replicates.causes():
+            lines.append(f"lost {count} replicate(s): {cause}; see {failure.replay}")
+        return "\n".join([*lines, *self.notes])
+
+
+def format_p(p: float) -> str:
+    """Return a p-value as one would write it in a sentence.
+
+    Examples
+    --------
+    >>> format_p(0.31234), format_p(2.6e-9), format_p(1e-310)
+    ('p = 0.31', 'p = 3e-09', 'p < 1e-300')
+    """
+    return "p < 1e-300" if p < 1e-300 else f"p = {_cell(p)}"
+
+
+def _cell(p: float) -> str:
+    """Return a p-value as a table shows it."""
+    if p < 1e-300:
+        return "< 1e-300"
+    return f"{p:.0e}" if p < 0.001 else f"{p:.2g}"
+
+
+def decimals(row: MeasureRow) -> int:
+    """Return how many decimals the width of an interval deserves: two figures of it, two decimals at least."""
+    width = row.high - row.low
+    return 2 if not 0 < width < math.inf else min(max(1 - math.floor(math.log10(width)), 2), 6)
+
+
+def _number(x: float, ideal: float) -> str:
+    """Return a number with two figures of its distance from the ideal."""
+    if not math.isfinite(x) or x in (0, ideal):
+        return "(nothing)"
+    return f"{x:.{max(1 - math.floor(math.log10(abs(x - ideal))), 2)}f}"
+
+
+def _tests_table(rows: Sequence[TestRow]) -> str:
+    cells = [("level", "test function", "method", "statistic", "p", "adjusted p", "route")]
+    for row in rows:
+        cells.append(
+            (
+                row.level,
+                row.f,
+                row.method,
+                f"{row.statistic:.4g}",
+                _cell(row.pvalue),
+                _cell(row.adjusted),
+                row.route,
+            )
+        )
+    return _table(cells, right={3, 4, 5})
+
+
+def _measures_table(rows: Sequence[MeasureRow], alpha: float) -> str:
+    if not rows:
+        return ""
+    cells = [("test function", "measure", "estimate", f"{100 * (1 - alpha):g} % interval*", "ideal", "in tolerance")]
+    for row in rows:
+        digits = decimals(row)
+        interval = f"{row.low:.{digits}f} to {row.high:.{digits}f}"
+        cells.append(
+            (
+                row.f,
+                row.name,
+                f"{row.estimate:.{digits}f}",
+                interval,
+                f"{row.ideal:.3g}",
+                row.within,
+            )
+        )
+    return _table(cells, right={2, 4}) + "\n* simultaneous over test functions and measures"
+
+
+def _table(cells: Sequence[tuple[str, ...]], *, right: set[int]) -> str:
+    widths = [max(len(row[j]) for row in cells) for j in range(len(cells[0]))]
+    lines = []
+    for row in cells:
+        padded = [
+            cell.rjust(w) if j in right else cell.ljust(w) for j, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(padded).rstrip())
+    lines.insert(1, "-" * max(map(len, lines)))
+    return "\n".join(lines)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value

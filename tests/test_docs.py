@@ -1,0 +1,78 @@
+"""Everything a reader may copy runs: the snippets of the README and the docs, and the examples."""
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def _blocks(page: Path) -> list[tuple[str, str]]:
+    """Return the fenced blocks of a page as (language, text)."""
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return [(language, text) for language, text in found]
+
+
+def _snippets() -> list[tuple[str, str]]:
+    return [
+        (f"{page.name}-{i}", text)
+        for page in PAGES
+        for i, (language, text) in enumerate(_blocks(page))
+        if language == "python"
+    ]
+
+
+def _printed(code: str) -> str:
+    """Run a snippet in a namespace of its own and return what it prints."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "<snippet>", "exec"), {"__name__": "__snippet__"})
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(("name", "code"), _snippets(), ids=[name for name, _ in _snippets()])
+def test_snippets_run(name: str, code: str) -> None:
+    """Every python block runs alone and prints something."""
+    assert _printed(code).strip()
+
+
+def test_the_first_snippet_prints_what_the_readme_quotes() -> None:
+    """The sentence quoted under the first snippet is the one that the snippet prints."""
+    blocks = _blocks(PAGES[0])
+    first = next(i for i, (language, _) in enumerate(blocks) if language == "python")
+    assert _printed(blocks[first][1]) == blocks[first + 1][1]
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
+def test_examples_run(file: Path) -> None:
+    """Every example runs as a script, from another directory, without a warning."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-W", "error", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT / "tests", check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
+def test_examples_are_numbered_without_gaps() -> None:
+    """The examples have a reading order."""
+    numbers = [int(file.name[:2]) for file in EXAMPLES if file.name[0].isdigit()]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_the_readme_names_files_that_exist() -> None:
+    """Every path in the README and the docs exists."""
+    named = {
+        path
+        for page in PAGES
+        for path in re.findall(r"\b((?:examples|docs|benchmarks|tests)/[\w.]+\.(?:py|md))", page.read_text("utf-8"))
+    }
+    assert named
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
