@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/01_three_functions.py
-	$(BIN)/python examples/03_identity_is_not_enough.py
+	$(BIN)/ringtrue paper all
 
 test: lint
 	$(BIN)/python -m pytest -n 2
@@ -20,12 +20,14 @@ lint: $(VENV)/.tools
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Levels and power take an hour; name one module to run it alone: make bench BENCH=core
+BENCH ?= core uniformity twosample coverage paper levels power
 bench: $(VENV)/.tools
-	$(BIN)/python -m benchmarks
+	for name in $(BENCH); do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[plot]'
 	touch $@
 
 $(VENV)/.tools: $(VENV)/.installed
@@ -33,4 +35,4 @@ $(VENV)/.tools: $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+	rm -rf $(VENV) paper .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

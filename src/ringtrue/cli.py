@@ -75,6 +75,24 @@ def plan_command(spread: float | None, bias: float | None, power: float, alpha: 
     click.echo(str(plan(spread=spread, bias=bias, power=power, alpha=alpha, draws=draws)))
 
 
+@cli.command()
+@click.argument("name")
+@click.option("--scale", type=float, help="Share of the paper's realisations; 1 is the paper's. Default: a quick look.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("-o", "--out", type=click.Path(path_type=Path), default=Path("paper"), show_default=True, help="Folder.")
+def paper(name: str, scale: float | None, seed: int, out: Path) -> None:
+    """Reproduce the vignette NAME of the paper, or all of them: numbers, figure (PNG, SVG), data (CSV, JSON)."""
+    from .paper import gallery
+
+    names = gallery.NAMES if name == "all" else (name,)
+    try:
+        gallery.produce(names, out, scale=scale, seed=seed, say=click.echo)
+    except KeyboardInterrupt:
+        click.echo(f"\nWhat is finished is in {out}; the same command goes on from there.", err=True)
+        raise
+    click.echo(f"The figures are in {out.resolve()}; open {out / 'index.html'}.")
+
+
 @contextlib.contextmanager
 def _beside(file: Path) -> Iterator[None]:
     """Let a study import its neighbours, also while it runs."""

@@ -5,17 +5,27 @@ the replicate on the first axis of y.
 """
 
 from .bayes import BetaBinomial, GammaPoisson, LinearGaussian, NormalMean
+from .gp import FittedGP
+from .laplace import Laplace, StudentLocation
 from .reference import DataAgnostic, Inflated, Mirrored
+from .rejection import LocationRejection, Rejection
 from .stationary import Jacobi, Richardson
+from .variational import GaussianVariational
 
 __all__ = [
     "BetaBinomial",
     "DataAgnostic",
+    "FittedGP",
     "GammaPoisson",
+    "GaussianVariational",
     "Inflated",
     "Jacobi",
+    "Laplace",
     "LinearGaussian",
+    "LocationRejection",
     "Mirrored",
     "NormalMean",
+    "Rejection",
     "Richardson",
+    "StudentLocation",
 ]

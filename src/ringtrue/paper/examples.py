@@ -1,0 +1,218 @@
+"""The illustrations: five procedures for one normal mean, all answers known in closed form.
+
+Belief N(0, 1), y = theta + N(0, 1), outputs N(a y, v). Then u = Phi(z) with z ~ N(0, tau^2), and one draw of each
+output, averaged over data, is N(0, 2 a^2 + v). The paper draws these and gives no number of realisations: here a
+hundred thousand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+import ringtrue as rt
+from ringtrue.procedures import DataAgnostic, Inflated, Mirrored, NormalMean
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+
+TITLE = "Illustrations: Bayes, data-agnostic, mirror Bayes, too narrow and too wide"
+QUICK = 0.1
+#: Realisations per procedure at scale 1.
+REALISATIONS = 100_000
+BELIEF = rt.Normal(0.0, 1.0)
+#: name: procedure, slope a and variance v of its output N(a y, v)
+PROCEDURES: dict[str, tuple[Any, float, float]] = {
+    "Bayes": (NormalMean(), 0.5, 0.5),
+    "data-agnostic": (DataAgnostic(), 0.0, 1.0),
+    "mirror Bayes": (Mirrored(NormalMean()), -0.5, 0.5),
+    "eta = 0.5": (Inflated(NormalMean(), 0.5), 0.5, 0.25),
+    "eta = 2": (Inflated(NormalMean(), 2.0), 0.5, 1.0),
+}
+#: Strong and weak Kolmogorov distance, variance of u and of the data-averaged output, by quadrature of the normal
+#: integrals independently of the formulas below.
+REFERENCE = {
+    "Bayes": (0.0, 0.0, 1 / 12, 1.0),
+    "data-agnostic": (0.0, 0.0, 1 / 12, 1.0),
+    "mirror Bayes": (0.184896, 0.0, 0.156785, 1.0),
+    "eta = 0.5": (0.083032, 0.034745, 0.116140, 0.75),
+    "eta = 2": (0.083032, 0.048888, 0.054087, 1.5),
+}
+_BINS, _SHOWN, _TALLEST = 20, 12, 3.4
+
+
+def scale_distance(sd: float) -> float:
+    """Return the Kolmogorov distance between N(0, sd^2) and N(0, 1), at the point where their densities are equal.
+
+    Examples
+    --------
+    >>> round(scale_distance(2**0.5), 6)
+    0.083032
+    """
+    if sd == 1:
+        return 0.0
+    x = math.sqrt(2 * math.log(sd) / (1 - sd**-2))
+    return float(abs(special.ndtr(x / sd) - special.ndtr(x)))
+
+
+def closed_form(a: float, v: float) -> dict[str, float]:
+    """Return what is known of the output N(a y, v)."""
+    tau2, spread = ((1 - a) ** 2 + a**2) / v, 2 * a**2 + v
+    return {
+        "ks_strong": scale_distance(math.sqrt(tau2)),
+        "ks_weak": scale_distance(math.sqrt(spread)),
+        # Var Phi(z) for z ~ N(0, tau^2), from the orthant probability of two correlated normals.
+        "var_u": math.asin(tau2 / (1 + tau2)) / (2 * math.pi),
+        "var_averaged": spread,
+        "tau2": tau2,
+    }
+
+
+def make(
+    *, scale: float = QUICK, seed: int = 0, progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
+) -> dict[str, Any]:
+    """Run the five procedures on the same data."""
+    n = max(round(REALISATIONS * scale), 100)
+    rows, panels = [], []
+    for name in progress(list(PROCEDURES)):
+        row, panel = _one(name, n, seed)
+        rows.append(row)
+        panels.append(panel)
+    settings = {"n": n, "seed": seed, "scale": scale, "bins": _BINS, "band": _histogram_band(n)}
+    return {"settings": settings, "rows": rows, "panels": panels}
+
+
+def _one(name: str, n: int, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    procedure, a, v = PROCEDURES[name]
+    study = rt.Study(BELIEF, NormalMean().simulate, procedure, n, f=rt.identity, seed=seed, batch=n)
+    replicates = rt.run(study, progress="off")
+    strong, weak = rt.judge(replicates, test="ks").tests
+    result = rt.judge(replicates)
+    u, drawn = replicates.u[:, 0], replicates.weak_value[:, 0]
+    known = closed_form(a, v)
+    row = {
+        "procedure": name,
+        "ks_strong": strong.statistic,
+        "ks_weak": weak.statistic,
+        "var_u": float(u.var()),
+        "var_averaged": float(drawn.var()),
+        **{f"{key}_exact": value for key, value in known.items()},
+        "p_strong": strong.pvalue,
+        "p_weak": weak.pvalue,
+        "p_default": result.pvalue("strong"),
+        "p_default_weak": result.pvalue("weak"),
+        "verdict": result.verdict.value,
+        "n_needed": _needed(known["ks_strong"]),
+        "n_needed_weak": _needed(known["ks_weak"]),
+        "n_needed_default": None if known["tau2"] == 1 else int(rt.plan(spread=math.sqrt(known["tau2"])).n),
+    }
+    density, edges = np.histogram(drawn, bins=48, range=(-4, 4))
+    panel = {
+        "procedure": name,
+        "counts": np.histogram(u, bins=_BINS, range=(0, 1))[0].tolist(),
+        "edges": edges.tolist(),
+        "averaged": (density / (n * (edges[1] - edges[0]))).tolist(),
+        "outputs": _some_outputs(procedure, seed),
+    }
+    return row, panel
+
+
+def _needed(distance: float) -> int | None:
+    """Return how many realisations the Kolmogorov test needs for 80 % power at 5 %: 1.25 / D^2 for errors of spread."""
+    return math.ceil(1.25 / distance**2) if distance else None
+
+
+def _some_outputs(procedure: Any, seed: int) -> list[tuple[float, float]]:
+    """Return mean and sd of the outputs for the first few datasets of an unbatched study."""
+    study = rt.Study(BELIEF, NormalMean().simulate, procedure, _SHOWN, f=rt.identity, seed=seed)
+    outputs = [rt.replay(study, i)[2] for i in range(_SHOWN)]
+    return [(float(output.mean), float(output.sd)) for output in outputs]
+
+
+def _histogram_band(n: int) -> tuple[int, int]:
+    """Return counts between which all bars of a uniform histogram lie with 95 % chance (Bonferroni over bars)."""
+    below = special.bdtr(np.arange(n + 1), n, 1 / _BINS)
+    tail = 0.05 / (2 * _BINS)
+    return int(np.searchsorted(below, tail)), int(np.searchsorted(below, 1 - tail))
+
+
+def lines(data: dict[str, Any]) -> list[str]:
+    """Print measured numbers beside the closed forms."""
+    text = [
+        f"Illustrations, n = {data['settings']['n']}: measured (closed form).",
+        "procedure      KS strong          KS weak            Var u              averaged variance  p default  verdict",
+    ]
+    for row in data["rows"]:
+        cells = [f"{row[key]:.4f} ({row[key + '_exact']:.4f})" for key in ("ks_strong", "ks_weak", "var_u")]
+        cells.append(f"{row['var_averaged']:.4f} ({row['var_averaged_exact']:.4f})")
+        body = "  ".join(f"{cell:<17}" for cell in cells)
+        text.append(f"{row['procedure']:<13}  {body}  {_p(row['p_default']):<9}  {row['verdict']}")
+    for row in data["rows"]:
+        if row["n_needed"]:
+            text.append(
+                f"{row['procedure']} would have shown with n = {row['n_needed']} (KS) or {row['n_needed_default']} "
+                f"(default test); by the weak test with {row['n_needed_weak'] or 'no number'}."
+            )
+    return text
+
+
+def _p(p: float) -> str:
+    return "< 1e-300" if p < 1e-300 else f"{p:.2g}"
+
+
+def draw(data: dict[str, Any]) -> Figure:
+    """Draw outputs with the data-averaged output against the belief, and histograms of u with a simultaneous band."""
+    from matplotlib.figure import Figure as NewFigure
+
+    from .style import footnote, journal
+
+    with journal():
+        figure = NewFigure(figsize=(7.2, 3.6))
+        axes = figure.subplots(2, len(data["panels"]), sharey="row", sharex="row")
+        for column, panel in enumerate(data["panels"]):
+            _draw_outputs(axes[0, column], panel)
+            _draw_histogram(axes[1, column], panel, data)
+            title = panel["procedure"].replace("eta", "$\\eta$")
+            axes[0, column].set_title(title)
+        axes[0, 0].set_ylabel("density")
+        axes[1, 0].set_ylabel("density of $u$")
+        handles, labels = axes[0, 0].get_legend_handles_labels()
+        figure.get_layout_engine().set(rect=(0, 0.07, 1, 0.93))  # type: ignore[union-attr, call-arg]
+        figure.legend(handles, labels, loc="lower left", ncols=3, borderaxespad=0.2)
+        settings = data["settings"]
+        footnote(figure, f"n = {settings['n']}, seed {settings['seed']}; grey: 95 % simultaneous band")
+    return figure
+
+
+def _draw_outputs(axis: Axes, panel: dict[str, Any]) -> None:
+    from .style import COLOURS, NULL
+
+    x = np.linspace(-4, 4, 201)
+    for i, (mean, sd) in enumerate(panel["outputs"]):
+        density = np.exp(-0.5 * np.square((x - mean) / sd)) / (sd * math.sqrt(2 * math.pi))
+        axis.plot(x, density, color=COLOURS[5], lw=0.5, alpha=0.8, label="outputs" if i == 0 else None)
+    axis.fill_between(x, np.exp(-0.5 * x**2) / math.sqrt(2 * math.pi), color=NULL, alpha=0.5, lw=0, label="belief")
+    axis.stairs(panel["averaged"], panel["edges"], color=COLOURS[1], lw=1.2, label="data-averaged output")
+    axis.set(xlabel="$\\theta$", xlim=(-4, 4), ylim=(0, 0.85), xticks=(-3, 0, 3))
+
+
+def _draw_histogram(axis: Axes, panel: dict[str, Any], data: dict[str, Any]) -> None:
+    from .style import COLOURS, NULL
+
+    n, bins, (low, high) = (data["settings"][key] for key in ("n", "bins", "band"))
+    row = next(row for row in data["rows"] if row["procedure"] == panel["procedure"])
+    axis.axhspan(low * bins / n, high * bins / n, color=NULL, alpha=0.5, lw=0)
+    density = np.array(panel["counts"]) * bins / n
+    axis.stairs(density, np.linspace(0, 1, bins + 1), color=COLOURS[0])
+    if (top := float(density.max())) > _TALLEST:  # cut off, and said so
+        axis.annotate(f"$\\uparrow${top:.1f}", (0.1, 0.72), xycoords="axes fraction", fontsize=7)
+    axis.text(0.5, 0.97, f"KS = {row['ks_strong']:.3f}", transform=axis.transAxes, ha="center", va="top", fontsize=7)
+    axis.set(xlabel="$u$", xlim=(0, 1), ylim=(0, _TALLEST), xticks=(0, 0.5, 1))

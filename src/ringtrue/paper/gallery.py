@@ -1,0 +1,175 @@
+"""From vignettes to a folder: figures, data, and an index page.
+
+Knows how to run, save and resume vignettes; nothing of what they compute.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ..errors import InvalidStudy, RingtrueError
+
+#: The vignettes, in the order of the paper.
+NAMES = ("examples", "richardson", "laplace", "abc", "gp", "robust")
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A finished vignette: its name and title, what it says, and its files' common stem."""
+
+    name: str
+    title: str
+    lines: tuple[str, ...]
+    stem: Path
+
+
+def vignette(name: str) -> ModuleType:
+    """Return the module of a vignette, or say which there are.
+
+    Examples
+    --------
+    >>> vignette("robust").TITLE != ""
+    True
+    """
+    if name not in NAMES:
+        raise InvalidStudy(f"the vignettes are {', '.join(NAMES)} (or all), but {name!r} was asked for.")
+    return import_module(f"{__package__}.{name}")
+
+
+def produce(
+    names: Sequence[str], folder: Path, *, scale: float | None = None, seed: int = 0, say: Callable[[str], Any] = print
+) -> list[Exhibit]:
+    """Run vignettes one after the other and save each as soon as it is done.
+
+    Parameters
+    ----------
+    names
+        Names of vignettes.
+    folder
+        Where to; it is tried before anything is computed.
+    scale
+        1 is the paper's number of realisations; left out, each vignette's quick one.
+    seed
+        Seed of all.
+    say
+        What to do with lines of text.
+
+    Notes
+    -----
+    A vignette whose data of the same scale and seed are in the folder is drawn from them, not run again: an interrupted
+    call goes on where it stopped.
+    """
+    modules = {name: vignette(name) for name in names}
+    if scale is not None and not 0 < scale <= 1:
+        raise InvalidStudy(f"scale must lie in (0, 1], 1 being the paper's, but {scale!r} arrived.")
+    _need_plots()
+    _need_folder(folder)
+    done = []
+    for name, module in modules.items():
+        done.append(_exhibit(name, module, folder, module.QUICK if scale is None else scale, seed, say))
+        _write_index(folder)
+    return done
+
+
+def _exhibit(
+    name: str, module: ModuleType, folder: Path, scale: float, seed: int, say: Callable[[str], Any]
+) -> Exhibit:
+    stem = folder / name
+    say(f"{module.TITLE} (scale {scale:g}, seed {seed})")
+    data = _saved(stem.with_suffix(".json"), scale, seed)
+    if data is None:
+        start = time.perf_counter()
+        data = module.make(scale=scale, seed=seed, progress=_progress(name))
+        data["run"] = {"scale": scale, "seed": seed, "seconds": round(time.perf_counter() - start, 2)}
+        _save(data, stem)
+    lines = tuple(module.lines(data))
+    for line in lines:
+        say(f"  {line}")
+    _save_figure(module.draw(data), stem, data["run"])
+    return Exhibit(name, module.TITLE, lines, stem)
+
+
+def _shown(name: str, folder: Path) -> Exhibit:
+    """Return an exhibit of the folder from its saved data."""
+    module, stem = vignette(name), folder / name
+    data = json.loads(stem.with_suffix(".json").read_text("utf-8"))
+    return Exhibit(name, module.TITLE, tuple(module.lines(data)), stem)
+
+
+def _progress(name: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    from tqdm.auto import tqdm
+
+    return lambda items: tqdm(items, desc=name, delay=2, leave=False, disable=None)
+
+
+def _saved(path: Path, scale: float, seed: int) -> dict[str, Any] | None:
+    """Return data of an earlier call with the same scale and seed, if they are there and whole."""
+    try:
+        data = json.loads(path.read_text("utf-8"))
+        same = data["run"]["scale"] == scale and data["run"]["seed"] == seed
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return data if same else None
+
+
+def _save(data: dict[str, Any], stem: Path) -> None:
+    """Write JSON through a temporary file, so that an interruption leaves no half, and the rows as CSV."""
+    whole = stem.with_suffix(".json.part")
+    whole.write_text(json.dumps(data, indent=1, default=_plain), "utf-8")
+    os.replace(whole, stem.with_suffix(".json"))
+    names = list(dict.fromkeys(key for row in data["rows"] for key in row))
+    with stem.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, names)
+        writer.writeheader()
+        writer.writerows(data["rows"])
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy value as JSON knows it."""
+    return value.tolist()
+
+
+def _save_figure(figure: Any, stem: Path, run: dict[str, Any]) -> None:
+    from .style import footnote
+
+    footnote(figure, f"scale {run['scale']:g}, {run['seconds']:g} s", y=-0.005)
+    for suffix in (".png", ".svg"):
+        figure.savefig(stem.with_suffix(suffix), bbox_inches="tight")
+
+
+def _need_plots() -> None:
+    for module in ("matplotlib", "jinja2"):
+        try:
+            import_module(module)
+        except ImportError:
+            raise RingtrueError(f"figures need {module}; run: pip install 'ringtrue[plot]'") from None
+
+
+def _need_folder(folder: Path) -> None:
+    """Refuse a folder that cannot be written to, before hours are spent."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise InvalidStudy(f"{folder} must be a folder to write to, but it is not: {error.strerror}.") from error
+
+
+def _write_index(folder: Path) -> None:
+    """Write the index page of everything in the folder, made by this call or an earlier one."""
+    from jinja2 import Environment, PackageLoader
+
+    exhibits = [_shown(name, folder) for name in NAMES if (folder / name).with_suffix(".svg").exists()]
+    environment = Environment(loader=PackageLoader("ringtrue.paper", "."), autoescape=True)
+    page = environment.get_template("index.html").render(exhibits=exhibits)
+    (folder / "index.html").write_text(page, "utf-8")
