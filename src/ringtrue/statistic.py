@@ -130,7 +130,7 @@ def count_entries(draws: Floats, theta: Floats) -> tuple[Ints, Ints]:
     Parameters
     ----------
     draws
-        Shape (replicates, draws, d), in the order people store them.
+        Shape (replicates, draws, d), in the order people store them. A nan counts as neither.
     theta
         Shape (replicates, d).
 
@@ -141,27 +141,25 @@ def count_entries(draws: Floats, theta: Floats) -> tuple[Ints, Ints]:
     """
     n, m, d = draws.shape
     step = max(1, _CACHED // (m * d))
-    counter = _copied if d <= 4 else _tiled
+    # A truth repeated side by side makes long inner loops; with few draws or entries, copying an entry's draws does.
+    counter = _entry_by_entry if d <= 4 and m < 400 else _side_by_side
     parts = [counter(draws[i : i + step], theta[i : i + step]) for i in range(0, n, step)]
-    below, above = (np.concatenate(column) for column in zip(*parts, strict=True))
-    ties = m - below - above
-    for i in np.flatnonzero(ties.any(axis=1)):  # what is neither below nor above is a tie or a nan
-        ties[i] = (draws[i] == theta[i]).sum(axis=0)
+    below, ties = (np.concatenate(column) for column in zip(*parts, strict=True))
     return below, ties
 
 
-def _copied(draws: Floats, theta: Floats) -> tuple[Ints, Ints]:
-    """Compare entry by entry after copying its draws side by side: for few entries the copy pays."""
+def _entry_by_entry(draws: Floats, theta: Floats) -> tuple[Ints, Ints]:
+    """Compare each entry after copying its draws next to each other."""
     c, m, d = draws.shape
     mask = np.zeros((c, -(-m // 8) * 8), bool)  # padded to whole words
-    below, above = np.empty((c, d), np.int64), np.empty((c, d), np.int64)
+    below, ties = np.empty((c, d), np.int64), np.zeros((c, d), np.int64)
     for j in range(d):
-        values = np.ascontiguousarray(draws[:, :, j])
-        np.less(values, theta[:, j, None], out=mask[:, :m])
+        values, truth = np.ascontiguousarray(draws[:, :, j]), theta[:, j, None]
+        np.less(values, truth, out=mask[:, :m])
         below[:, j] = _row_totals(mask)
-        np.greater(values, theta[:, j, None], out=mask[:, :m])
-        above[:, j] = _row_totals(mask)
-    return below, above
+        if (equal := values == truth).any():
+            ties[:, j] = equal.sum(axis=1)
+    return below, ties
 
 
 def _row_totals(mask: NDArray[np.bool_]) -> Ints:
@@ -174,8 +172,8 @@ def _row_totals(mask: NDArray[np.bool_]) -> Ints:
     return counts
 
 
-def _tiled(draws: Floats, theta: Floats) -> tuple[Ints, Ints]:
-    """Compare several draws at a time with the truth repeated as often, so that inner loops are long."""
+def _side_by_side(draws: Floats, theta: Floats) -> tuple[Ints, Ints]:
+    """Compare several draws at a time with the truth repeated as often."""
     c, m, d = draws.shape
     most = min(max(256 // d, 1), m)
     group = min(range(most // 2 + 1, most + 1), key=lambda g: (m % g, -g))
@@ -183,7 +181,10 @@ def _tiled(draws: Floats, theta: Floats) -> tuple[Ints, Ints]:
     runs = np.ascontiguousarray(draws[:, :whole]).reshape(c, whole // group, group * d)
     rest, truth = draws[:, whole:], np.tile(theta, (1, group))[:, None]
     below = _per_entry(runs < truth, d) + (rest < theta[:, None]).sum(axis=1)
-    return below, _per_entry(runs > truth, d) + (rest > theta[:, None]).sum(axis=1)
+    ties = (rest == theta[:, None]).sum(axis=1)
+    if (equal := runs == truth).any():
+        ties = ties + _per_entry(equal, d)
+    return below, ties
 
 
 def _per_entry(mask: NDArray[np.bool_], d: int) -> Ints:

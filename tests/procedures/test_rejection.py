@@ -1,7 +1,7 @@
 """Rejection ABC: the literal sampler has the law of its definition, and the location sampler has the literal one's."""
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -305,17 +305,18 @@ def test_bad_models_are_refused(settings: dict[str, Any]) -> None:
         GAndK(**settings)
 
 
-@pytest.mark.parametrize("algorithm", ["ABC", "noisy ABC"])
-def test_both_samplers_conform(algorithm: Algorithm) -> None:
+def test_both_samplers_conform() -> None:
     """Both samplers keep a procedure's side of the contract, one dataset at a time and in batches.
 
-    False alarm below 1e-5, the kit's own.
+    False alarm below 1e-5, the kit's own. Noisy ABC is not compared batch against scalar: its output given the data is
+    random, and differs between two calls as it should.
     """
     model = GAndK()
-    fast = LocationRejection(model, 5.0, 40, algorithm)
-    slow = Rejection(model.simulate, order_summaries, 5.0, 40, algorithm=algorithm)
-    for procedure in (fast, slow):
-        found = check_procedure(
-            procedure, belief=UNIT, model=model.simulate, batched=(model.simulate, procedure), size=8
-        )
-        assert found.checks[-1] == "batched equals scalar"
+    for algorithm in get_args(Algorithm):
+        fast = LocationRejection(model, 5.0, 40, algorithm)
+        slow = Rejection(model.simulate, order_summaries, 5.0, 40, algorithm=algorithm)
+        for procedure in (fast, slow):
+            batched = (model.simulate, procedure) if algorithm == "ABC" else None
+            found = check_procedure(procedure, belief=UNIT, model=model.simulate, batched=batched, size=8)
+            assert "draws only" in found.checks
+            assert (found.checks[-1] == "batched equals scalar") == (algorithm == "ABC")
