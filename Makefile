@@ -20,8 +20,8 @@ lint: $(VENV)/.tools
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Levels and power take an hour; name one module to run it alone: make bench BENCH=core
-BENCH ?= core uniformity twosample coverage paper levels power
+# Levels and power take an hour; name one module to run it alone: make bench BENCH=studies
+BENCH ?= studies uniformity twosample coverage paper levels power
 bench: $(VENV)/.tools
 	for name in $(BENCH); do $(BIN)/python -m benchmarks.$$name || exit 1; done
 

@@ -1,6 +1,6 @@
-"""Speed and memory of the core, as ratios in one run: best of several repeats, since machines are noisy.
+"""Speed and memory of running and judging studies, as ratios in one run: best of several, since machines are noisy.
 
-``python -m benchmarks.core``
+``python -m benchmarks.studies``
 """
 
 import subprocess
@@ -31,26 +31,22 @@ def batched(n: int = 10**6) -> None:
     """Simulation to verdict against drawing the normals, evaluating the cdfs and sorting them."""
     bayes, belief = NormalMean(), rt.Normal(0, 1)
 
-    def numpy_alone() -> None:
-        rng = np.random.default_rng(0)
-        theta = rng.standard_normal(n)
-        y = theta + rng.standard_normal(n)
-        vartheta = y / 2 + np.sqrt(0.5) * rng.standard_normal(n)
-        for z in ((theta - y / 2) / np.sqrt(0.5), vartheta):
-            np.sort(special.ndtr(z))
-
     def folded(z: Any, centre: Any, sd: float) -> Any:
         return special.ndtr((np.abs(z) - centre) / sd) - special.ndtr((-np.abs(z) - centre) / sd)
 
-    def numpy_family() -> None:
-        rng = np.random.default_rng(0)
+    def numpy_alone(family: bool = False) -> None:
+        rng, sd = np.random.default_rng(0), np.sqrt(0.5)
         theta = rng.standard_normal(n)
         y = theta + rng.standard_normal(n)
-        vartheta = y / 2 + np.sqrt(0.5) * rng.standard_normal(n)
-        for z in ((theta - y / 2) / np.sqrt(0.5), vartheta):
-            np.sort(special.ndtr(z))
-        np.sort(folded(theta, y / 2, np.sqrt(0.5)))
-        np.sort(folded(vartheta, 0.0, 1.0))
+        vartheta = y / 2 + sd * rng.standard_normal(n)
+        columns = [special.ndtr((theta - y / 2) / sd), special.ndtr(vartheta)]
+        if family:
+            columns += [folded(theta, y / 2, sd), folded(vartheta, 0.0, 1.0)]
+        for column in columns:
+            np.sort(column)
+
+    def numpy_family() -> None:
+        numpy_alone(family=True)
 
     for label, f, peer in (("identity", rt.identity, numpy_alone), ("default family", None, numpy_family)):
         ours = best(lambda f=f: rt.check(belief, bayes.simulate, bayes, n=n, batch=8192, f=f))  # type: ignore[misc]
