@@ -689,3 +689,18 @@ def test_dicts_that_are_no_distributions_are_refused(value: Any) -> None:
     """An empty dict, or a dict of numbers, is not a distribution."""
     with pytest.raises(ValueError, match=r"empty mapping|'a'"):
         as_distribution(value, what="it")
+
+
+def test_mixtures_keep_their_scores_far_out() -> None:
+    """Far in a tail a mixture's score is that of its widest-reaching component, not an infinity.
+
+    Beyond every component the nearest one decides: P(X > x) = w (1 - Phi(x - m)) up to the others' share, which at
+    x = 60 and means 0 and 10 is exp(-550) of it.
+    """
+    law = Mixture([Normal(0.0, 1.0), Normal(10.0, 1.0)], [0.7, 0.3]).marginal(identity)
+    expected = -special.ndtri_exp(np.log(0.3) + special.log_ndtr(-50.0))
+    assert law is not None
+    np.testing.assert_allclose(law.zscore([60.0]), [expected], rtol=1e-12)
+    inner = np.array([-2.0, 0.3, 4.0, 9.0, 12.0])
+    np.testing.assert_allclose(special.ndtr(law.zscore(inner)), law.cdf(inner), rtol=1e-12)
+    assert np.isfinite(law.zscore([-500.0, 500.0])).all()

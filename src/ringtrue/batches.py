@@ -58,6 +58,11 @@ class Repeated:
         """The distribution's own log density, or None."""
         return getattr(self.distribution, "log_density", None)
 
+    @property
+    def mahalanobis(self) -> Any:
+        """The distribution's own Mahalanobis distance, or None."""
+        return getattr(self.distribution, "mahalanobis", None)
+
 
 def stack(outputs: Sequence[Any]) -> Any:
     """Turn outputs of single replicates into one batch with the replicate as the first parameter axis.
@@ -115,6 +120,12 @@ def batch_size(output: Any) -> int | None:
         parts = output.components if isinstance(output, Mixture) else list(output.parts.values())
         return batch_size(parts[0])
     return None
+
+
+def lost_members(output: Any) -> Mapping[int, str]:
+    """Return why members of a batch have no law: an output may say so in ``lost``, {place in the batch: reason}."""
+    reasons: Mapping[int, str] | None = getattr(output, "lost", None)
+    return reasons or {}
 
 
 def draws_available(output: Any) -> int | None:

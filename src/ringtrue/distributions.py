@@ -106,6 +106,11 @@ class Normal(Elementwise):
         """Return P(X > x)."""
         return np.asarray(special.ndtr(-self.zscore(x)))
 
+    def log_tails(self, x: ArrayLike) -> tuple[Floats, Floats]:
+        """Return log P(X <= x) and log P(X > x), however small."""
+        z = self.zscore(x)
+        return np.asarray(special.log_ndtr(z)), np.asarray(special.log_ndtr(-z))
+
     def sample(self, m: int, rng: Generator) -> Floats:
         """Return m draws on axis 0."""
         draws = rng.standard_normal(self._shape(m))
@@ -118,12 +123,32 @@ class Normal(Elementwise):
         if isinstance(f, Linear) and not isinstance(f.weights, Mapping):
             w = np.asarray(f.weights, float)
             mean, sd = np.broadcast_arrays(self.mean, self.sd)
-            return Normal(np.tensordot(mean, w, axes=w.ndim), np.sqrt(np.tensordot(np.square(sd), w**2, axes=w.ndim)))
+            lead = mean.ndim - w.ndim
+            return Normal(f.evaluate(mean, lead), np.sqrt(Linear(w**2).evaluate(np.square(sd), lead)))
         return super().marginal(f)
+
+    def moments(self) -> tuple[Floats, Floats]:
+        """Return mean and standard deviation."""
+        return np.asarray(self.mean), np.asarray(self.sd)
+
+    def crps(self, x: ArrayLike) -> Floats:
+        """Return the continuous ranked probability score."""
+        z = self.zscore(x)
+        density = np.exp(-0.5 * np.square(z)) / np.sqrt(2 * np.pi)
+        return np.asarray(self.sd * (z * (2 * special.ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi)))
+
+    def central(self, nominal: float) -> tuple[Floats, Floats]:
+        """Return the ends of the central interval."""
+        reach = float(special.ndtri(0.5 + nominal / 2)) * np.asarray(self.sd)
+        return self.mean - reach, self.mean + reach
 
     def log_density(self, theta: ArrayLike) -> Floats:
         """Return the log density of each entry."""
         return np.asarray(-0.5 * self.zscore(theta) ** 2 - np.log(self.sd) - 0.5 * np.log(2 * np.pi))
+
+    def mahalanobis(self, theta: ArrayLike) -> Floats:
+        """Return the squared standardised distance of each entry from its mean."""
+        return np.square(self.zscore(theta))
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +179,24 @@ class Beta(Elementwise):
         """Return m draws on axis 0."""
         return np.asarray(rng.beta(self.a, self.b, size=self._shape(m)))
 
+    def moments(self) -> tuple[Floats, Floats]:
+        """Return mean and standard deviation."""
+        total = np.add(self.a, self.b)
+        return np.asarray(self.a / total), np.sqrt(np.multiply(self.a, self.b) / (total + 1)) / total
+
+    def crps(self, x: ArrayLike) -> Floats:
+        """Return the continuous ranked probability score."""
+        a, b, inside = np.asarray(self.a), np.asarray(self.b), np.clip(x, 0, 1)
+        mean = a / (a + b)
+        pair = np.exp(special.betaln(2 * a, 2 * b) - 2 * special.betaln(a, b)) / a
+        above = 1 - 2 * special.betainc(a + 1, b, inside)
+        return np.asarray(np.asarray(x) * (2 * self.cdf(x) - 1) + mean * (above - 2 * pair))
+
+    def central(self, nominal: float) -> tuple[Floats, Floats]:
+        """Return the ends of the central interval."""
+        low, high = (special.betaincinv(self.a, self.b, 0.5 + side * nominal / 2) for side in (-1, 1))
+        return np.asarray(low), np.asarray(high)
+
 
 @dataclass(frozen=True, eq=False)
 class Gamma(Elementwise):
@@ -182,6 +225,22 @@ class Gamma(Elementwise):
     def sample(self, m: int, rng: Generator) -> Floats:
         """Return m draws on axis 0."""
         return np.asarray(rng.standard_gamma(self.shape, size=self._shape(m)) / self.rate)
+
+    def moments(self) -> tuple[Floats, Floats]:
+        """Return mean and standard deviation."""
+        return np.asarray(self.shape / self.rate), np.sqrt(self.shape) / self.rate
+
+    def crps(self, x: ArrayLike) -> Floats:
+        """Return the continuous ranked probability score."""
+        shape, rate = np.asarray(self.shape), np.asarray(self.rate)
+        further = 2 * special.gammainc(shape + 1, np.maximum(np.multiply(x, rate), 0)) - 1
+        pair = np.exp(-special.betaln(0.5, shape))
+        return np.asarray(np.asarray(x) * (2 * self.cdf(x) - 1) - shape / rate * further - pair / rate)
+
+    def central(self, nominal: float) -> tuple[Floats, Floats]:
+        """Return the ends of the central interval."""
+        low, high = (special.gammaincinv(self.shape, 0.5 + side * nominal / 2) / self.rate for side in (-1, 1))
+        return np.asarray(low), np.asarray(high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,15 +300,20 @@ class Gaussian:
             return Normal(mean[..., j], np.sqrt(cov[..., j, j]))
         if isinstance(f, Linear) and not isinstance(f.weights, Mapping):
             w = np.asarray(f.weights, float)
-            return Normal(mean @ w, np.sqrt(np.einsum("...ij,i,j->...", cov, w, w)))
+            return Normal(f.evaluate(mean, mean.ndim - 1), np.sqrt(np.einsum("...ij,i,j->...", cov, w, w)))
         return None
 
     def log_density(self, theta: ArrayLike) -> Floats:
         """Return the log density at each parameter."""
         root: Floats = self._root  # type: ignore[attr-defined]
-        white = np.linalg.solve(root, (np.asarray(theta, float) - self.mean)[..., None])[..., 0]
         half_log_det = np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1)
-        return np.asarray(-0.5 * np.square(white).sum(-1) - half_log_det - 0.5 * white.shape[-1] * np.log(2 * np.pi))
+        return np.asarray(-0.5 * self.mahalanobis(theta) - half_log_det - 0.5 * root.shape[-1] * np.log(2 * np.pi))
+
+    def mahalanobis(self, theta: ArrayLike) -> Floats:
+        """Return the squared distance of each parameter from the mean, in the metric of the covariance."""
+        root: Floats = self._root  # type: ignore[attr-defined]
+        white = np.linalg.solve(root, (np.asarray(theta, float) - self.mean)[..., None])[..., 0]
+        return np.asarray(np.square(white).sum(-1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -496,6 +560,15 @@ class ScipyLaw(Univariate):
         args = (*self.frozen.args, *self.frozen.kwds.values())
         batch = np.broadcast_shapes(*(np.shape(value) for value in args))
         return np.asarray(self.frozen.rvs(size=(m, *batch), random_state=rng))
+
+    def moments(self) -> tuple[Floats, Floats]:
+        """Return mean and standard deviation."""
+        return np.asarray(self.frozen.mean(), float), np.asarray(self.frozen.std(), float)
+
+    def central(self, nominal: float) -> tuple[Floats, Floats]:
+        """Return the ends of the central interval."""
+        low, high = (self.frozen.ppf(0.5 + side * nominal / 2) for side in (-1, 1))
+        return np.asarray(low, float), np.asarray(high, float)
 
     def marginal(self, f: TestFunction) -> Univariate | None:
         """Return the law itself for the identity, and the folded law for a distance."""

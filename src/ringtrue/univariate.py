@@ -51,6 +51,23 @@ class Univariate(ABC):
         z = self.zscore(x)
         return np.asarray(special.ndtr(z)), z
 
+    def log_tails(self, x: ArrayLike) -> tuple[Floats, Floats]:
+        """Return log P(X <= x) and log P(X > x)."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.cdf(x)), np.log(self.sf(x))
+
+    def moments(self) -> tuple[Floats, Floats] | None:
+        """Return mean and standard deviation; None if they are not known."""
+        return None
+
+    def crps(self, x: ArrayLike) -> Floats | None:
+        """Return E|X - x| - E|X - X'| / 2, the continuous ranked probability score; None if it is not known."""
+        return None
+
+    def central(self, nominal: float) -> tuple[Floats, Floats] | None:
+        """Return the ends of the central interval of a probability; None if they are not known."""
+        return None
+
 
 def scores_from_tails(lower: ArrayLike, upper: ArrayLike) -> Floats:
     """Return Phi^{-1} of a probability given with its complement; 1 - 1e-300 keeps its 37 standard deviations."""
@@ -152,6 +169,31 @@ class MixtureLaw(Univariate):
         drawn = [law.sample(m, rng) for law in self.laws]
         return choose(drawn, rng.choice(len(self.laws), size=drawn[0].shape, p=self.weights))
 
+    def moments(self) -> tuple[Floats, Floats] | None:
+        """Return mean and standard deviation, if those of all components are known."""
+        known = [parts for law in self.laws if (parts := law.moments()) is not None]
+        if len(known) < len(self.laws):
+            return None
+        with np.errstate(over="ignore", invalid="ignore"):  # a component may have gone far astray
+            mean = sum(w * m for w, (m, _) in zip(self.weights, known, strict=True))
+            square = sum(w * (s**2 + (m - mean) ** 2) for w, (m, s) in zip(self.weights, known, strict=True))
+        return np.asarray(mean), np.sqrt(square)
+
+    def log_tails(self, x: ArrayLike) -> tuple[Floats, Floats]:
+        """Return the logarithms of both tails; far out, where they underflow, they keep their size."""
+        lower: Floats = np.array(-np.inf)
+        upper: Floats = np.array(-np.inf)
+        for weight, law in zip(np.log(self.weights), self.laws, strict=True):
+            low, high = law.log_tails(x)
+            lower, upper = np.logaddexp(lower, weight + low), np.logaddexp(upper, weight + high)
+        return np.minimum(lower, 0.0), np.minimum(upper, 0.0)
+
+    def zscore(self, x: ArrayLike) -> Floats:
+        """Return the normal score of x, from whichever tail is small."""
+        lower, upper = self.log_tails(x)
+        scores = special.ndtri_exp(np.minimum(lower, upper))
+        return np.asarray(np.where(lower < upper, scores, -scores))
+
     def _average(self, name: str, x: ArrayLike) -> Floats:
         total = np.zeros(())
         for weight, law in zip(self.weights, self.laws, strict=True):
@@ -190,6 +232,23 @@ class BatchLaw(Univariate):
         """Return m draws on axis 0."""
         return np.stack([law.sample(m, rng) for law in self.laws], axis=-1)
 
+    def moments(self) -> tuple[Floats, Floats] | None:
+        """Return means and standard deviations, if all are known."""
+        return _columns([law.moments() for law in self.laws])
+
+    def central(self, nominal: float) -> tuple[Floats, Floats] | None:
+        """Return the ends of central intervals, if all are known."""
+        return _columns([law.central(nominal) for law in self.laws])
+
     def _each(self, name: str, x: ArrayLike) -> Floats:
         columns = np.moveaxis(np.asarray(x, float), -1, 0)
         return np.stack([getattr(law, name)(column) for law, column in zip(self.laws, columns, strict=True)], axis=-1)
+
+
+def _columns(pairs: Sequence[tuple[Floats, Floats] | None]) -> tuple[Floats, Floats] | None:
+    """Return pairs of numbers of several laws as a pair of arrays; None if one is missing."""
+    known = [pair for pair in pairs if pair is not None]
+    if len(known) < len(pairs):
+        return None
+    first, second = zip(*known, strict=True)
+    return np.array(first, float).ravel(), np.array(second, float).ravel()

@@ -4,6 +4,7 @@ A member is a frozen dataclass with ``__call__``: its settings are its fields. I
 the replicate on the first axis of y.
 """
 
+from . import ode
 from .bayes import BetaBinomial, GammaPoisson, LinearGaussian, NormalMean
 from .gp import FittedGP
 from .laplace import Laplace, StudentLocation
@@ -28,4 +29,5 @@ __all__ = [
     "Rejection",
     "Richardson",
     "StudentLocation",
+    "ode",
 ]
