@@ -9,7 +9,7 @@ import csv
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -19,17 +19,18 @@ from typing import Any
 from ..errors import InvalidStudy, RingtrueError
 
 #: The vignettes, in the order of the paper.
-NAMES = ("examples", "richardson", "laplace", "abc", "gp", "robust")
+NAMES = ("examples", "richardson", "laplace", "abc", "odes", "tolerances", "gp", "robust")
 
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A finished vignette: its name and title, what it says, and its files' common stem."""
+    """A finished vignette: its name and title, what it says, its files' common stem, and the stems of its figures."""
 
     name: str
     title: str
     lines: tuple[str, ...]
     stem: Path
+    figures: tuple[Path, ...]
 
 
 def vignette(name: str) -> ModuleType:
@@ -94,15 +95,25 @@ def _exhibit(
     lines = tuple(module.lines(data))
     for line in lines:
         say(f"  {line}")
-    _save_figure(module.draw(data), stem, data["run"])
-    return Exhibit(name, module.TITLE, lines, stem)
+    figures = _named(module.draw(data), stem)
+    for path, figure in figures.items():
+        _save_figure(figure, path, data["run"])
+    return Exhibit(name, module.TITLE, lines, stem, tuple(figures))
+
+
+def _named(drawn: Any, stem: Path) -> dict[Path, Any]:
+    """Return the figures of a vignette by stem: one has the vignette's, several have its and a word of their own."""
+    if not isinstance(drawn, Mapping):
+        return {stem: drawn}
+    return {stem.with_name(f"{stem.name}_{word}" if word else stem.name): figure for word, figure in drawn.items()}
 
 
 def _shown(name: str, folder: Path) -> Exhibit:
     """Return an exhibit of the folder from its saved data."""
     module, stem = vignette(name), folder / name
     data = json.loads(stem.with_suffix(".json").read_text("utf-8"))
-    return Exhibit(name, module.TITLE, tuple(module.lines(data)), stem)
+    further = sorted(path.with_suffix("") for path in folder.glob(f"{name}_*.svg"))
+    return Exhibit(name, module.TITLE, tuple(module.lines(data)), stem, (stem, *further))
 
 
 def _progress(name: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
