@@ -259,8 +259,16 @@ def test_preflight_does_not_end_with_the_first_replicate() -> None:
 
 def test_all_replicates_lost() -> None:
     """A run that loses every replicate has no verdict, and shows one of the causes."""
-    message = _refusal(lambda: _check(procedure=lambda mu0, y: 1 / 0, on_failure="record"), rt.RingtrueError)
+    settings = {"procedure": lambda mu0, y: 1 / 0, "on_failure": "record"}
+    message = _refusal(lambda: _check(**settings, failures_allowed=1), rt.RingtrueError)
     _says(message, "at least one replicate", "all 40", "ZeroDivisionError", "replay")
+
+
+def test_a_run_of_failures_stops_the_run() -> None:
+    """A run that loses nearly everything stops early and says why."""
+    settings = {"procedure": lambda mu0, y: 1 / 0, "on_failure": "record"}
+    message = _refusal(lambda: _check(**settings), rt.RingtrueError)
+    _says(message, "replicates failed", "procedure: ZeroDivisionError", "replay", "failures_allowed=1")
 
 
 # Models.

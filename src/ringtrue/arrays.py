@@ -6,7 +6,7 @@ Checks the shapes and hands pieces to the same measuring as a run. It simulates 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from .distributions import Draws, as_distribution
 from .errors import InvalidStudy
 from .pieces import Piece, fitting, is_coordinate, scalar_piece
-from .recording import OnFailure, Recorder
+from .recording import OnFailure, Recorder, header_of, raise_failure, reference_size, reference_values
 from .replicates import Replicates
+from .spans import collected
 from .study import at_least
 from .testfunctions import BestOf, TestFunction, as_testfunctions, default_family, take
 
@@ -65,7 +66,7 @@ def replicates_from_draws(
         selection=f if isinstance(f, BestOf) else None,
         notes=() if belief is not None else ("weak level not tested: pass belief= to compare with mu0.",),
     )
-    recorder = Recorder(question, on_failure)
+    recorder = Recorder(question, 0, n)
     data = _datasets(y, n)
     if isinstance(outputs, list):
         for i in range(n):
@@ -73,7 +74,47 @@ def replicates_from_draws(
             recorder.record(scalar_piece([(i, take(truth, i), data[i], output)]))
     else:
         _record_chunks(recorder, truth, outputs, data, iid=iid, entries=most * _entries(truth))
-    return recorder.replicates()
+    if recorder.failures and on_failure == "raise":
+        raise_failure(question, recorder.span().failures[0], recorder.error)
+    reference = reference_values(question, 0, reference_size(question, n))
+    return collected(header_of(question), n, [recorder.span()], reference)
+
+
+def recompute(store: Any, *, f: Any, belief: Any = None) -> Replicates:
+    """Ask a stored run about other test functions, from the draws it kept.
+
+    Parameters
+    ----------
+    store
+        A file made with ``run(study, store=..., keep="draws")``.
+    f
+        Test functions of the parameter, as in :class:`~ringtrue.Study`.
+    belief
+        mu0, if the weak level is to be tested; a store does not hold it.
+
+    Notes
+    -----
+    All draws are read into memory. Where an output had an exact law, ranks among its kept draws take its place.
+    """
+    from .store import Store
+
+    with Store.read(store) as opened:
+        if opened.keep != "draws":
+            raise InvalidStudy(f"{store} must have draws to ask about, but it was made without keep='draws'.")
+        parts, failures = opened.draws(0, opened.n), opened.failures()
+        iid = not any("thinned" in span.notes for span in opened.spans(0, opened.n))
+        seed = opened.header.seed
+    truth, draws = (_unnamed(parts, name) for name in ("theta", "draws"))
+    found = replicates_from_draws(truth, draws, y=None, f=f, belief=belief, iid=iid, seed=seed, on_failure="record")
+    known = {failure.replicate: failure for failure in failures}
+    return replace(found, failures=tuple(known.get(one.replicate, one) for one in found.failures))
+
+
+def _unnamed(parts: Mapping[str, NDArray[Any]], name: str) -> Any:
+    """Return the arrays of a name: one, or a dict of those under it."""
+    if name in parts:
+        return parts[name]
+    return {key.partition("/")[2]: part for key, part in parts.items() if key.startswith(f"{name}/")}
 
 
 def _datasets(y: Any, n: int) -> Any:

@@ -1,62 +1,92 @@
-"""Running a study: block after block of replicates, each a function of (seed, block) alone.
+"""From a study to spans of replicates, each replicate a function of (seed, index) alone.
 
-A block is one replicate for a scalar procedure and a batch for a batched one. This is the only place that loops over
-replicates. It knows no tests and keeps no records.
+Here replicates are simulated one after the other or batch after batch: what a worker does, wherever it is. It knows no
+tests, no stores and no other workers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .batches import draws_available
 from .errors import InvalidStudy
-from .pieces import Piece, Raised, measure, scalar_piece, simulate_batch, simulate_one
-from .preflight import preflight
+from .pieces import Piece, Raised, kept_draws, measure, scalar_piece, simulate_batch, simulate_one
 from .recording import OnFailure, Recorder
-from .replicates import Replicates
+from .replicates import Failure
 from .seeding import Streams
+from .spans import Span
 from .study import Study
 from .testfunctions import take
+
+Keep = Literal["draws"] | None
 
 #: Scalar replicates whose statistics are computed together; it changes nothing but speed.
 _GROUP = 128
 
 
-def run(study: Study, *, on_failure: OnFailure = "raise", progress: Literal["auto", "off"] = "auto") -> Replicates:
-    """Simulate the replicates of a study.
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What became of some replicates: a span, and, if they were to stop at a failure, that failure.
+
+    ``error`` is the exception behind the first failure, where it is at hand.
+    """
+
+    span: Span
+    failure: Failure | None = None
+    error: Exception | None = None
+
+
+def computed(study: Study, first: int, count: int, *, keep: Keep = None, on_failure: OnFailure = "record") -> Outcome:
+    """Simulate and measure consecutive replicates.
 
     Parameters
     ----------
     study
         The question.
+    first, count
+        Which; of a batched study, whole batches, the last of which may reach beyond.
+    keep
+        "draws" keeps truths and draws too.
     on_failure
-        "raise" stops at the first replicate that fails; "record" keeps a record and goes on, and the verdict is
-        then the one that holds whatever the lost replicates would have been.
-    progress
-        "auto" shows a progress bar on runs of more than two seconds.
-
-    Examples
-    --------
-    >>> from ringtrue.distributions import Normal
-    >>> run(Study(Normal(0, 1), lambda t, rng: t + rng.normal(), lambda mu0, y: Normal(y / 2, 0.5**0.5), n=20))
-    Replicates(n=20, f=[theta, distance], failures=0, seed=0)
+        "raise" stops at the first failure: the span ends before it (before its batch).
     """
-    _need_study(study)
-    if on_failure not in ("raise", "record"):
-        raise InvalidStudy(f"on_failure must be 'raise' or 'record', but {on_failure!r} arrived.")
-    if progress not in ("auto", "off"):
-        raise InvalidStudy(f"progress must be 'auto' or 'off', but {progress!r} arrived.")
-    recorder = Recorder(study, on_failure)
-    _check(study, recorder)
+    start = time.perf_counter()
     size = study.batch or _GROUP
-    spans = [(first, min(size, study.n - first)) for first in range(0, study.n, size)]
-    for first, count in _with_progress(spans, study.n, progress):
-        simulated = _scalars if study.batch is None else _batch
-        for piece in simulated(study, recorder, first, count):
+    recorder = Recorder(study, first, count)
+    kept: list[tuple[NDArray[np.int64], dict[str, NDArray[Any]]]] = []
+    for begin in range(first, first + count, size):
+        for piece in _pieces(study, recorder, begin, min(size, first + count - begin), on_failure):
             recorder.record(piece)
-    return recorder.replicates()
+            if keep:
+                kept.append((piece.index - first, kept_draws(study, recorder.streams, piece)))
+        if on_failure == "raise" and recorder.failures:
+            break
+    span = recorder.span(seconds=time.perf_counter() - start, kept=_side_by_side(kept, count))
+    if on_failure == "record" or not span.failures:
+        return Outcome(span, None, recorder.error)
+    failure = span.failures[0]
+    end = failure.replicate if study.batch is None else failure.replicate // size * size
+    return Outcome(span.part(first, end), failure, recorder.error)
+
+
+def _side_by_side(kept: list[tuple[NDArray[np.int64], dict[str, NDArray[Any]]]], count: int) -> dict[str, NDArray[Any]]:
+    """Return the kept arrays of pieces as those of their span; lost replicates are nan."""
+    if not kept:
+        return {}
+    whole = {name: np.full((count, *part.shape[1:]), np.nan) for name, part in kept[0][1].items()}
+    for index, parts in kept:
+        mine = index < count
+        for name, part in parts.items():
+            if part.shape[1:] != whole[name].shape[1:]:
+                raise InvalidStudy("draws can be kept if all outputs have equally many, but they do not.")
+            whole[name][index[mine]] = part[mine]
+    return whole
 
 
 def replay(study: Study, replicate: int) -> tuple[Any, Any, Any]:
@@ -66,7 +96,7 @@ def replay(study: Study, replicate: int) -> tuple[Any, Any, Any]:
 
     For a batched study the batch that holds the replicate is run; theta and y are the replicate's own.
     """
-    _need_study(study)
+    need_study(study)
     if isinstance(replicate, bool) or not isinstance(replicate, Integral) or not 0 <= replicate < study.n:
         raise InvalidStudy(f"replicate must lie in 0..{study.n - 1}, but {replicate!r} arrived.")
     streams = Streams(study.seed)
@@ -83,36 +113,19 @@ def replay(study: Study, replicate: int) -> tuple[Any, Any, Any]:
         raise raised.error from None
 
 
-def _need_study(study: Any) -> None:
+def need_study(study: Any) -> None:
+    """Refuse what is not a study."""
     if not isinstance(study, Study):
         raise TypeError(f"a ringtrue.Study is needed, but {type(study).__name__} arrived.")
 
 
-def _with_progress(spans: Sequence[tuple[int, int]], n: int, progress: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans, showing rate and time to go in a terminal once two seconds have passed."""
-    if progress == "off":
-        yield from spans
-        return
-    from tqdm.auto import tqdm
-
-    with tqdm(total=n, unit=" replicates", delay=2, leave=False, mininterval=0.5, disable=None) as bar:
-        for span in spans:
-            yield span
-            bar.update(span[1])
+def _pieces(study: Study, recorder: Recorder, first: int, count: int, on_failure: OnFailure) -> list[Piece]:
+    if study.batch is not None:
+        return _batch(study, recorder, first, count)
+    return _scalars(study, recorder, first, count, on_failure)
 
 
-def _check(study: Study, recorder: Recorder) -> None:
-    """Run the pre-flight; a first replicate that merely fails is for the run to record."""
-    try:
-        preflight(study)
-    except Raised as raised:
-        if isinstance(raised.error, InvalidStudy):
-            raise raised.error from raised.error.__cause__
-        if recorder.on_failure == "raise":
-            recorder.lost([0], raised.error, raised.stage)
-
-
-def _scalars(study: Study, recorder: Recorder, first: int, count: int) -> list[Piece]:
+def _scalars(study: Study, recorder: Recorder, first: int, count: int, on_failure: OnFailure) -> list[Piece]:
     """Simulate replicates one by one and put outputs of one kind together; those that fail are the recorder's."""
     kinds: dict[Any, list[tuple[int, Any, Any, Any]]] = {}
     for i in range(first, first + count):
@@ -120,6 +133,8 @@ def _scalars(study: Study, recorder: Recorder, first: int, count: int) -> list[P
             done = (i, *simulate_one(study, recorder.streams, i))
         except Raised as raised:
             recorder.lost([i], raised.error, raised.stage)
+            if on_failure == "raise":
+                break
         else:
             kinds.setdefault((type(done[3]), draws_available(done[3])), []).append(done)
     return [scalar_piece(alike) for alike in kinds.values()]

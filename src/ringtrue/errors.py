@@ -6,7 +6,10 @@
     ├── InvalidStudy       the question is ill-posed; raised before any replicate runs
     │   └── NoRoute        output and test function share no way to a u
     ├── ReplicateFailed    a user's function failed; the message contains the replay call
-    ├── StoreMismatch      the file belongs to another study; says which field differs
+    ├── StoreError         a file of replicates cannot be opened, read or written
+    │   ├── StoreMismatch  the file belongs to another study; says which field differs
+    │   ├── StoreBusy      another process is writing to the file
+    │   └── StoreDamaged   the file is not what was written; says which replicates, and how to repair it
     └── Miscalibrated      an assertion about calibration did not hold (also an AssertionError)
 
 Every message says what was expected, what arrived and what to do. This module knows nothing else
@@ -30,8 +33,20 @@ class ReplicateFailed(RingtrueError, RuntimeError):
     """A user's function failed in one replicate; the message contains the replay call."""
 
 
-class StoreMismatch(RingtrueError):
+class StoreError(RingtrueError):
+    """A file of replicates cannot be opened, read or written; what was written before is safe."""
+
+
+class StoreMismatch(StoreError):
     """The file belongs to another study; the message says which field differs."""
+
+
+class StoreBusy(StoreError):
+    """Another process is writing to the file."""
+
+
+class StoreDamaged(StoreError):
+    """The file is not what was written; the message says which replicates, and how to repair it."""
 
 
 class Miscalibrated(RingtrueError, AssertionError):

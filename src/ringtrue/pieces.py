@@ -20,6 +20,7 @@ from .batches import Batch, batch_size, draws_available, stack
 from .distributions import Draws, stack_values
 from .errors import InvalidStudy, NoRoute
 from .seeding import Streams
+from .sharpness import MOST, Summaries, of_draws, of_law
 from .statistic import Position
 from .study import Question, Study
 from .testfunctions import Coordinate, Renamed, TestFunction, leading_shape, take
@@ -75,7 +76,7 @@ def scalar_piece(done: Sequence[tuple[int, Any, Any, Any]]) -> Piece:
 def simulate_one(study: Study, streams: Streams, i: int) -> tuple[Any, Any, Any]:
     """Simulate replicate i of a scalar study: (theta, y, output)."""
     try:
-        theta = take(study.mu0.sample(1, streams.generator("truth", i)), 0)
+        theta = take(study.truths(1, streams.generator("truth", i)), 0)
     except Exception as error:
         raise Raised("belief", error) from error
     return theta, *_data_and_output(study, streams, theta, i)
@@ -85,7 +86,7 @@ def simulate_batch(study: Study, streams: Streams, block: int) -> Piece:
     """Simulate one block of a batched study; always a full one, so that n can be extended later."""
     size = study.batch or 1
     try:
-        theta = study.mu0.sample(size, streams.generator("truth", block))
+        theta = study.truths(size, streams.generator("truth", block))
     except Exception as error:
         raise Raised("belief", error) from error
     y, output = _data_and_output(study, streams, theta, block)
@@ -137,12 +138,13 @@ def copied(value: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What a piece says: a position per test function, f at one draw of each output, and the ranks of all members.
+    """What a piece says: position and summaries per test function, f at one draw of each output, all members' ranks.
 
     ``notes`` names what was done to draws on the way: "thinned", "weighted".
     """
 
     positions: tuple[Position, ...]
+    summaries: tuple[Summaries, ...]
     weak: tuple[Floats, ...]
     members: tuple[NDArray[np.uint16], ...] | None
     notes: frozenset[str]
@@ -151,6 +153,28 @@ class Measured:
 def measure(question: Question, streams: Streams, piece: Piece) -> Measured:
     """Return the positions of a piece's truths in its outputs, for every test function asked about."""
     return _Measurement(question, streams, piece).result()
+
+
+def kept_draws(question: Question, streams: Streams, piece: Piece) -> dict[str, NDArray[Any]]:
+    """Return the truths and draws of a piece as named arrays, the replicate on the first axis, draws on the second."""
+    if not isinstance(piece.theta, (np.ndarray, dict)):
+        raise InvalidStudy(
+            f"draws can be kept of parameters made of numbers, but theta is a {type(piece.theta).__name__}; leave out "
+            f"keep=."
+        )
+    try:
+        drawn = _Measurement(question, streams, piece).all_draws()
+    except Uneven:
+        raise InvalidStudy("draws can be kept if all outputs have equally many, but they do not.") from None
+    named = {"theta": piece.theta, "draws": drawn}
+    parts = {
+        f"{name}/{key}" if key else name: part
+        for name, value in named.items()
+        for key, part in (value.items() if isinstance(value, dict) else [("", value)])
+    }
+    return {
+        name: np.swapaxes(part, 0, 1) if name.partition("/")[0] == "draws" else part for name, part in parts.items()
+    }
 
 
 class _Measurement:
@@ -162,6 +186,7 @@ class _Measurement:
         self.laws = [law_of(piece.output, f) for f in self.functions]
         self.strong = [k for k, f in enumerate(self.functions) if f.level == "strong"]
         self.notes: set[str] = set()
+        self.summaries: dict[int, Summaries] = {}
 
     @cached_property
     def jitter(self) -> Floats:
@@ -176,8 +201,15 @@ class _Measurement:
         wanted = [k for k in range(len(truth)) if k not in known]
         ranked, members = self._ranked(wanted, truth) if wanted else ({}, None)
         positions = {**known, **ranked}
+        self.summaries |= {k: of_law(law, truth[k]) for k, law in enumerate(self.laws) if law is not None}
         weak = tuple(self._weak(k, f) for k, f in enumerate(self.functions))
-        return Measured(tuple(positions[k] for k in range(len(truth))), weak, members, frozenset(self.notes))
+        return Measured(
+            tuple(positions[k] for k in range(len(truth))),
+            tuple(self.summaries[k] for k in range(len(truth))),
+            weak,
+            members,
+            frozenset(self.notes),
+        )
 
     def _refuse_missing_route(self) -> None:
         missing = [f.name for f, law in zip(self.functions, self.laws, strict=True) if law is None]
@@ -263,16 +295,28 @@ class _Measurement:
         drawn = fitting(stack_values(rows, axis=1), self.piece.theta)
         return take(drawn, 0), drawn if few else take(drawn, slice(1, None))
 
+    def all_draws(self) -> Any:
+        """Return draws x replicates: those that exist, or as many as the question takes where there are none."""
+        if self._ready is not None:
+            return self._ready[0]
+        if self.piece.output.sample is None:
+            raise NoRoute(f"draws are to be kept, but the output {_kind(self.piece)} cannot be sampled.")
+        if self.piece.outputs is None:
+            return fitting(self.piece.output.sample(self.question.draws, self._keyed(0)), self.piece.theta)
+        rows = [one.sample(self.question.draws, self._keyed(j)) for j, one in enumerate(self.piece.outputs)]
+        return fitting(stack_values(rows, axis=1), self.piece.theta)
+
     def _ranked(self, wanted: list[int], truth: list[Floats]) -> tuple[dict[int, Position], Any]:
         if self._ready is None and self.piece.outputs is None:
             return self._streamed(wanted, truth)
         iid = self._ready is None or self._ready[1]
-        found = self._entries(wanted) if iid else {}
+        found = self._entries(wanted, truth) if iid else {}
         values = {k: self._draw_values(self.functions[k]) for k in wanted if k not in found}
         found |= {k: _among(values[k], truth[k], self.jitter[:, k], iid=iid) for k in values}
+        self.summaries |= {k: of_draws(values[k], truth[k]) for k in values}
         return found, self._members(values, truth) if iid and values else None
 
-    def _entries(self, wanted: list[int]) -> dict[int, Position]:
+    def _entries(self, wanted: list[int], truth: list[Floats]) -> dict[int, Position]:
         """Rank the entries of a vector parameter together, in the order its draws are stored."""
         ready = None if self._ready is None else self._ready[0]
         entries = [k for k in wanted if is_coordinate(self.functions[k])]
@@ -282,6 +326,10 @@ class _Measurement:
             return {}
         below, ties = statistic.count_entries(np.swapaxes(ready, 0, 1), rounded_like(self.piece.theta, ready))
         draws = np.full(self.b, len(ready))
+        some = ready[:: -(-len(ready) // MOST)]
+        self.summaries |= {
+            k: of_draws(some[:, :, j], truth[k]) for k in entries for j in coordinate_index(self.functions[k])
+        }
         return {
             k: statistic.ranked(below[:, j], ties[:, j], draws, self.jitter[:, k])
             for k in entries
@@ -300,6 +348,7 @@ class _Measurement:
     def _streamed(self, wanted: list[int], truth: list[Floats]) -> tuple[dict[int, Position], Any]:
         """Rank among draws of a batch of outputs, a few draws at a time so that memory does not grow with them."""
         counts = {k: _Counts(truth[k]) for k in wanted}
+        some: dict[int, list[Floats]] = {k: [] for k in wanted}
         keep = self._keep_members(wanted, self.question.draws)
         kept: dict[int, list[Floats]] = {k: [] for k in wanted}
         rng = self._keyed(0)
@@ -307,15 +356,21 @@ class _Measurement:
             part = fitting(self.piece.output.sample(size, rng), self.piece.theta)
             for k in wanted:
                 values = self._evaluate(self.functions[k], part, 2)
+                if counts[k].draws < MOST:
+                    some[k].append(values[: MOST - counts[k].draws])
                 counts[k].add(values)
                 if keep:
                     kept[k].append(values)
         found = {k: counts[k].position(self.jitter[:, k]) for k in wanted}
+        self.summaries |= {k: of_draws(np.concatenate(some[k]), truth[k]) for k in wanted}
         return found, self._members({k: np.concatenate(kept[k]) for k in wanted}, truth) if keep else None
 
     def _keep_members(self, wanted: Sequence[int], draws: int) -> bool:
-        """Whether every strong test function is ranked, and the ranks of all members fit in memory."""
-        cost = self.question.n * (draws + 1) * len(self.strong) * 2
+        """Whether every strong test function is ranked, and the ranks of all members up to here fit in memory.
+
+        It depends on where the piece is, not on n, so that n can be extended.
+        """
+        cost = (int(self.piece.index[-1]) + 1) * (draws + 1) * len(self.strong) * 2
         return len(self.strong) > 1 and set(self.strong) <= set(wanted) and draws < 2**16 and cost <= _MEMBER_BYTES
 
     def _members(self, values: dict[int, Floats], truth: list[Floats]) -> Any:

@@ -17,8 +17,8 @@ from .study import Study
 from .testfunctions import TestFunction, take
 
 
-def preflight(study: Study) -> None:
-    """Raise InvalidStudy if the study cannot give a trustworthy answer.
+def preflight(study: Study, start: int = 0) -> None:
+    """Raise InvalidStudy if the study cannot give a trustworthy answer; looks at the blocks from ``start`` on.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def preflight(study: Study) -> None:
     >>> preflight(Study(Normal(0, 1), lambda t: t, lambda mu0, y: Normal(y, 1), n=5))
     """
     try:
-        block, piece = first_piece(study)
+        block, piece = first_piece(study, start=start)
     except Raised:
         _refuse_constant(study, None)
         raise
@@ -37,10 +37,10 @@ def preflight(study: Study) -> None:
     _refuse_irreproducible(study, piece, once, *_again(study, block))
 
 
-def first_piece(study: Study, *, tries: int = 10) -> tuple[int, Piece]:
+def first_piece(study: Study, *, start: int = 0, tries: int = 10) -> tuple[int, Piece]:
     """Run the first replicate or batch that does not fail, from fresh streams; raise what the first raised if none."""
     first: Raised | None = None
-    for block in range(min(tries, -(-study.n // (study.batch or 1)))):
+    for block in range(start, min(start + tries, -(-study.n // (study.batch or 1)))):
         try:
             return block, _simulated(study, block)
         except Raised as raised:

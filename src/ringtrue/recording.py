@@ -1,4 +1,4 @@
-"""Keeping what happened: positions into arrays, lost replicates into records.
+"""Keeping what happened: positions into the arrays of a span, lost replicates into records.
 
 The only place that turns an exception into a record. It simulates nothing and knows no tests.
 """
@@ -6,18 +6,21 @@ The only place that turns an exception into a record. It simulates nothing and k
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import statistic
+from .batches import lost_members
 from .errors import InvalidStudy, NoRoute, ReplicateFailed
 from .pieces import Measured, Piece, is_coordinate, law_of, measure
-from .replicates import Column, Failure, Replicates
+from .replicates import Column, Failure
 from .seeding import Streams
+from .sharpness import SUMMARY
+from .spans import FLOATS, Header, Span
 from .study import Question, Study
 
 Floats = NDArray[np.float64]
@@ -25,29 +28,31 @@ OnFailure = Literal["raise", "record"]
 
 #: Fresh draws of mu0 for the joint weak test, whose cost grows with their square.
 _JOINT = 2000
+#: Fresh draws of mu0 made together; each group is a stream of its own, so that there can be more of them later.
+_REFERENCE_GROUP = 1000
 
 
 class Recorder:
-    """The arrays of one run while they are filled, and its failures so far.
+    """The arrays of a span while they are filled, and its failures so far.
 
     Parameters
     ----------
     question
         What is asked, of a study or of arrays of draws.
-    on_failure
-        "raise" or "record".
+    first, count
+        The replicates of the span.
     """
 
-    def __init__(self, question: Question, on_failure: OnFailure) -> None:
-        self.question, self.on_failure = question, on_failure
+    def __init__(self, question: Question, first: int, count: int) -> None:
+        self.question, self.first, self.count = question, first, count
         self.streams = Streams(question.seed)
-        self.strong = [k for k, f in enumerate(question.functions) if f.level == "strong"]
-        shape = (len(question.functions), question.n)  # a row per test function: tests read one at a time
-        self.u, self.z, self.weak = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
-        self.rank, self.draws = np.full(shape, -1), np.zeros(shape, np.int64)
+        shape = (len(question.functions), count)
+        self.arrays: dict[str, NDArray[Any]] = {name: np.full(shape, np.nan) for name in FLOATS}
+        self.arrays |= {"rank": np.full(shape, -1), "draws": np.zeros(shape, np.int64)}
         self.members: NDArray[np.uint16] | None = None
         self.joint = True  # until a replicate has no ranks of all members
         self.failures: list[Failure] = []
+        self.error: Exception | None = None  # behind the first failure
         self.done: set[str] = set()  # to draws, on the way to a rank
 
     def record(self, piece: Piece) -> None:
@@ -57,25 +62,31 @@ class Recorder:
         except Exception as error:
             if piece.outputs is None or len(piece.index) == 1:
                 stage = "output" if isinstance(error, NoRoute) else "test function"
-                self.lost(piece.index[piece.index < self.question.n], error, stage)
+                self.lost(self._mine(piece.index), error, stage)
                 return
             for j in range(len(piece.index)):
                 self.record(piece.alone(j))
             return
-        self._keep(piece.index[piece.index < self.question.n], measured)
+        self._keep(self._mine(piece.index), measured, lost_members(piece.output))
 
-    def _keep(self, rows: NDArray[np.int64], measured: Measured) -> None:
+    def _mine(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the replicates of a piece that belong to the span; a batch may reach beyond."""
+        return index[index < self.first + self.count]
+
+    def _keep(self, rows: NDArray[np.int64], measured: Measured, reasons: Mapping[int, str]) -> None:
         whole = rows[-1] - rows[0] + 1 == len(rows)
-        where: Any = slice(int(rows[0]), int(rows[-1]) + 1) if whole else rows
+        where: Any = slice(int(rows[0]) - self.first, int(rows[-1]) + 1 - self.first) if whole else rows - self.first
         for k, position in enumerate(measured.positions):
             for name in ("u", "z", "rank", "draws"):
-                getattr(self, name)[k, where] = getattr(position, name)[: len(rows)]
-            self.weak[k, where] = measured.weak[k][: len(rows)]
+                self.arrays[name][k, where] = getattr(position, name)[: len(rows)]
+            self.arrays["weak"][k, where] = measured.weak[k][: len(rows)]
+            for name, row in zip(SUMMARY, measured.summaries[k], strict=True):
+                self.arrays[name][k, where] = row[: len(rows)] if row.ndim else row
         self._keep_members(where, len(rows), measured.members)
         self.done |= measured.notes
-        bad = np.isnan(self.u[:, where])
+        bad = np.isnan(self.arrays["u"][:, where])
         if bad.any():
-            self._lost_numbers(rows[bad.any(axis=0)], [k for k in range(len(bad)) if bad[k].any()])
+            self._lost_numbers(rows, bad, reasons)
 
     def _keep_members(self, where: Any, count: int, members: tuple[NDArray[np.uint16], ...] | None) -> None:
         """Keep the ranks of all members as long as every replicate has them for equally many draws."""
@@ -85,85 +96,105 @@ class Recorder:
             return
         ranks = np.stack(members, axis=2)
         if self.members is None:
-            self.members = np.zeros((self.question.n, *ranks.shape[1:]), np.uint16)
+            self.members = np.zeros((self.count, *ranks.shape[1:]), np.uint16)
         if ranks.shape[1:] != self.members.shape[1:]:
             self.joint, self.members = False, None
             return
         self.members[where] = ranks[:count]
 
-    def _lost_numbers(self, rows: NDArray[np.int64], columns: list[int]) -> None:
-        names = ", ".join(repr(self.question.functions[k].name) for k in columns)
-        for array in (self.u, self.z, self.weak):
-            array[:, rows] = np.nan
-        self.lost(rows, ReplicateFailed(f"finite numbers were expected, but {names} is nan or infinite"), "output")
+    def _lost_numbers(self, rows: NDArray[np.int64], bad: NDArray[np.bool_], reasons: Mapping[int, str]) -> None:
+        """Lose the replicates whose numbers are not finite, for the reason their output gives if it gives one."""
+        for j in np.flatnonzero(bad.any(axis=0)):
+            names = ", ".join(repr(f.name) for k, f in enumerate(self.question.functions) if bad[k, j])
+            reason = reasons.get(int(j), f"finite numbers were expected, but {names} is nan or infinite")
+            self.lost(rows[j : j + 1], ReplicateFailed(reason), "output")
 
     def lost(self, rows: Iterable[int], error: Exception, stage: str) -> None:
-        """Record lost replicates, or raise."""
+        """Record lost replicates."""
         ours = isinstance(error, (ReplicateFailed, InvalidStudy))
         message = (str(error) if ours else f"{type(error).__name__}: {error}").rstrip(".")
         text = "".join(traceback.format_exception(error))
-        records = [Failure(int(i), stage, message, text) for i in rows]
-        if self.on_failure == "raise":
-            again = f"Replay it alone with {records[0].replay}, or pass" if isinstance(self.question, Study) else "Pass"
-            raise ReplicateFailed(
-                f"replicate {records[0].replicate} failed in the {stage}: {message}. {again} on_failure='record' to go "
-                f"on without it."
-            ) from error
-        self.failures.extend(records)
+        self.error = self.error or error
+        for i in rows:
+            for name in FLOATS:
+                self.arrays[name][:, int(i) - self.first] = np.nan
+            self.failures.append(Failure(int(i), stage, message, text))
 
-    def replicates(self) -> Replicates:
-        """Return what happened, with the weak level's reference to mu0."""
-        weak_u, weak_z, reference = self._against_belief()
-        return Replicates(
-            tuple(Column(f.name, f.level, is_coordinate(f)) for f in self.question.functions),
-            self.u.T,
-            self.z.T,
-            self.rank.T,
-            self.draws.T,
-            weak_u.T,
-            weak_z.T,
-            self.weak.T,
-            reference,
+    def span(self, *, seconds: float = 0.0, kept: Mapping[str, NDArray[Any]] | None = None) -> Span:
+        """Return what happened."""
+        self._compare_with_belief()
+        failures = tuple(sorted(self.failures, key=lambda failure: failure.replicate))
+        return Span(
+            self.first,
+            **self.arrays,
             members=self.members,
-            failures=tuple(sorted(self.failures, key=lambda failure: failure.replicate)),
-            selection=self.question.selection,
-            seed=self.question.seed,
-            notes=(*self.question.notes, *self._notes()),
+            failures=failures,
+            notes=frozenset(self.done),
+            seconds=seconds,
+            kept=kept or {},
         )
 
-    def _notes(self) -> list[str]:
-        """Say what was done to draws."""
-        used = self.draws[self.draws > 0]
-        left = f"{used.min()} to {used.max()} draws are left" if used.size else "none are left"
-        texts = {
-            "thinned": f"Markov chains were thinned by their estimated autocorrelation (approximate): {left} of each.",
-            "weighted": f"weighted draws were resampled to their effective number (approximate): {left} of each.",
-        }
-        return [text for name, text in texts.items() if name in self.done]
-
-    def _against_belief(self) -> tuple[Floats, Floats, Floats]:
-        """Return positions of f(vartheta) in mu0's exact laws, and fresh draws of mu0 where a law is missing."""
-        weak_u, weak_z = np.full(self.weak.shape, np.nan), np.full(self.weak.shape, np.nan)
-        if self.question.mu0 is None:
-            return weak_u, weak_z, self._reference(0)
-        laws = [law_of(self.question.mu0, f) for f in self.question.functions]
-        for k, law in enumerate(laws):
-            if law is not None:
-                position = statistic.exact(law, self.weak[k], partial(self._spread, k))
-                weak_u[k], weak_z[k] = position.u, position.z
-        missing = any(laws[k] is None for k in self.strong)
-        several = sum(is_coordinate(f) for f in self.question.functions) > 1
-        size = self.question.n if missing else min(self.question.n, _JOINT) if several else 0
-        return weak_u, weak_z, self._reference(size)
+    def _compare_with_belief(self) -> None:
+        """Fill in the positions of f(vartheta) in mu0's exact laws."""
+        mu0 = compared_belief(self.question)
+        if mu0 is None:
+            return
+        for k, f in enumerate(self.question.functions):
+            if (law := law_of(mu0, f)) is not None:
+                position = statistic.exact(law, self.arrays["weak"][k], partial(self._spread, k))
+                self.arrays["weak_u"][k], self.arrays["weak_z"][k] = position.u, position.z
 
     def _spread(self, k: int) -> Floats:
         """Return the uniforms that spread atoms of mu0."""
-        return self.streams.generator("judgement", k).random(self.question.n)
+        index = np.arange(self.first, self.first + self.count)
+        return self.streams.uniforms("judgement", index, len(self.question.functions))[:, k]
 
-    def _reference(self, size: int) -> Floats:
-        reference = np.full((size, len(self.question.functions)), np.nan)
-        if size:
-            fresh = self.question.mu0.sample(size, self.streams.generator("reference", 1))
-            for k in self.strong:
-                reference[:, k] = self.question.functions[k].evaluate(fresh, 1)
-        return reference
+
+def raise_failure(question: Question, failure: Failure, error: Exception | None) -> NoReturn:
+    """Raise the failure of a replicate, with the call that runs it alone."""
+    again = f"Replay it alone with {failure.replay}, or pass" if isinstance(question, Study) else "Pass"
+    raise ReplicateFailed(
+        f"replicate {failure.replicate} failed in the {failure.stage}: {failure.error}. {again} on_failure='record' to "
+        f"go on without it."
+    ) from error
+
+
+def header_of(question: Question) -> Header:
+    """Return what a judgement needs to know of a question."""
+    columns = tuple(Column(f.name, f.level, is_coordinate(f)) for f in question.functions)
+    return Header(columns, question.seed, question.notes, question.selection)
+
+
+def compared_belief(question: Question) -> Any:
+    """Return the belief that the weak level compares with; None if it is not known, or is not the law of the truth."""
+    return None if isinstance(question, Study) and question.truth is not None else question.mu0
+
+
+def reference_size(question: Question, n: int) -> int:
+    """Return how many fresh draws of mu0 the weak level needs: n where a law is missing, some for the joint test."""
+    mu0 = compared_belief(question)
+    if mu0 is None:
+        return 0
+    strong = [f for f in question.functions if f.level == "strong"]
+    if any(law_of(mu0, f) is None for f in strong):
+        return n
+    return min(n, _JOINT) if sum(is_coordinate(f) for f in question.functions) > 1 else 0
+
+
+def reference_values(question: Question, start: int, stop: int) -> Floats:
+    """Return f at the fresh draws ``start`` to ``stop`` of mu0, whole groups of them at a time."""
+    groups = range(start // _REFERENCE_GROUP, -(-stop // _REFERENCE_GROUP))
+    rows = [_reference_group(question, group) for group in groups]
+    if not rows:
+        return np.empty((0, len(question.functions)))
+    offset = groups.start * _REFERENCE_GROUP
+    return np.concatenate(rows)[start - offset : stop - offset]
+
+
+def _reference_group(question: Question, group: int) -> Floats:
+    values = np.full((_REFERENCE_GROUP, len(question.functions)), np.nan)
+    fresh = question.mu0.sample(_REFERENCE_GROUP, Streams(question.seed).generator("reference", 1 + group))
+    for k, f in enumerate(question.functions):
+        if f.level == "strong":
+            values[:, k] = f.evaluate(fresh, 1)
+    return values

@@ -57,8 +57,13 @@ class Replicates:
         Position of f(vartheta_i), one draw of each output, in mu0's exact law of f; nan where it has none.
     weak_value, reference
         f(vartheta_i), and f at fresh draws of mu0; nan or empty where not available.
+    truth, mean, sd, crps, interval
+        f(theta_i); mean and sd of f under the output, its continuous ranked probability score and the interval score
+        of its central 90 % interval, nan where the output does not give them away.
     members
         (n, draws + 1, strong functions): ranks of every member as the truth, if they were kept.
+    first
+        The number of the first row's replicate; not 0 in a shard.
     """
 
     columns: tuple[Column, ...]
@@ -70,11 +75,17 @@ class Replicates:
     weak_z: Floats
     weak_value: Floats
     reference: Floats
+    truth: Floats
+    mean: Floats
+    sd: Floats
+    crps: Floats
+    interval: Floats
     members: NDArray[np.uint16] | None = None
     failures: tuple[Failure, ...] = ()
     selection: BestOf | None = None
     seed: int = 0
     notes: tuple[str, ...] = ()
+    first: int = 0
 
     @property
     def n(self) -> int:
@@ -85,7 +96,7 @@ class Replicates:
     def kept(self) -> NDArray[np.bool_]:
         """Which replicates were not lost."""
         kept = np.ones(self.n, bool)
-        kept[[failure.replicate for failure in self.failures]] = False
+        kept[[failure.replicate - self.first for failure in self.failures]] = False
         return kept
 
     @property

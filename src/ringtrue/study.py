@@ -100,6 +100,9 @@ class Study:
     batch
         Left out, model and procedure get one dataset at a time. A number declares that both take that many at
         once: theta and y with the replicate on axis 0, a batch of outputs back.
+    truth
+        The law that theta is drawn from, if it is not the belief: what happens to a procedure whose belief is wrong.
+        Even the exact posterior is then not calibrated, and the weak level is not tested.
 
     Examples
     --------
@@ -117,6 +120,7 @@ class Study:
     draws: int = 99
     seed: int = 0
     batch: int | None = None
+    truth: Any = None
     mu0: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -126,6 +130,10 @@ class Study:
         object.__setattr__(self, "mu0", as_distribution(self.belief, what="the belief"))
         if self.mu0.sample is None:
             raise InvalidStudy(f"the belief must be something to draw from, but {type(self.belief).__name__} cannot.")
+        truth = self.mu0 if self.truth is None else as_distribution(self.truth, what="the truth's law")
+        if truth.sample is None:
+            raise InvalidStudy(f"truth must be something to draw from, but {type(self.truth).__name__} cannot.")
+        object.__setattr__(self, "_truth", truth)
         if self.batch is not None and isinstance(self.model, contaminated):
             raise InvalidStudy("a contaminated model tosses one coin per call and cannot be batched; leave out batch=.")
         object.__setattr__(self, "_model", as_model(self.model))
@@ -144,8 +152,14 @@ class Study:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the result must know: nothing yet."""
-        return ()
+        """What a reader of the result must know."""
+        if self.truth is None:
+            return ()
+        return ("theta was drawn from another law than the belief: even the exact posterior need not be uniform.",)
+
+    def truths(self, m: int, rng: np.random.Generator) -> Any:
+        """Draw m true parameters."""
+        return self._truth.sample(m, rng)  # type: ignore[attr-defined]
 
     def reference(self, m: int) -> Any:
         """Return m draws of the belief that no replicate has seen."""

@@ -1,0 +1,122 @@
+"""A real Dask cluster on this machine: the same replicates, whoever dies on the way."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ringtrue as rt
+
+from .test_runs import assert_identical, bayes, study, vectors
+
+distributed = pytest.importorskip("distributed")
+# Dask's own threads and sockets may be cleared up after their test.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Start a scheduler and two workers, processes of one thread each, that give up on a task at its second death."""
+    import dask
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        settings = {"distributed.scheduler.allowed-failures": 1, "distributed.comm.timeouts.connect": "30s"}
+        with (
+            dask.config.set(settings),
+            distributed.LocalCluster(
+                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+            ) as cluster,
+        ):
+            yield cluster
+
+
+@pytest.fixture
+def client(cluster: Any) -> Iterator[Any]:
+    """Connect, when both workers are there."""
+    with distributed.Client(cluster) as client:
+        client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+@pytest.mark.parametrize("make", [study, vectors], ids=["laws", "draws"])
+def test_a_cluster_changes_nothing(client: Any, make: Any) -> None:
+    """The replicates of a cluster are those of a plain run, to the last bit."""
+    assert_identical(rt.run(make(), executor=client.get_executor()), rt.run(make()))
+
+
+def slow(mu0: Any, y: Any) -> Any:
+    """Return the posterior, after a while."""
+    time.sleep(0.003)
+    return rt.Normal(y / 2, np.sqrt(0.5))
+
+
+def test_a_killed_worker_changes_nothing(client: Any) -> None:
+    """Dask gives the tasks of a worker that was killed to others, and nothing is lost."""
+    pids = list(client.run(os.getpid).values())
+    killer = threading.Timer(0.5, os.kill, (pids[0], signal.SIGKILL))
+    killer.start()
+    ran = rt.run(study(slow, n=800), executor=client.get_executor())
+    assert not killer.is_alive(), "the run was over before the kill"
+    assert ran.failures == ()
+    assert_identical(ran, rt.run(study(n=800)))
+
+
+def test_a_replicate_that_kills_its_worker_is_lost_alone(client: Any) -> None:
+    """When Dask gives up on a task its replicates are tried alone, and only the guilty one is a failure."""
+    n, culprit = 40, 33
+    fatal = float(rt.replay(study(n=n), culprit)[1])
+
+    def deadly(mu0: Any, y: Any) -> Any:
+        if float(y) == fatal:
+            os._exit(7)
+        return bayes(mu0, y)
+
+    ran = rt.run(study(deadly, n=n), executor=client.get_executor(), on_failure="record")
+    assert [one.replicate for one in ran.failures] == [culprit]
+    assert "KilledWorker" in ran.failures[0].error
+    np.testing.assert_array_equal(ran.u[ran.kept], rt.run(study(n=n)).u[ran.kept])
+
+
+FILE = """
+import ringtrue as rt
+
+belief, n = rt.Normal(0, 1), 200
+
+
+def model(theta, rng):
+    return theta + rng.normal()
+
+
+def procedure(mu0, y):
+    return rt.Normal(y / 2, 0.5**0.5)
+"""
+
+
+def test_the_command_line_finds_a_scheduler(client: Any, tmp_path: Path) -> None:
+    """--dask ADDRESS runs a study file on the cluster and keeps what comes in a store."""
+    (tmp_path / "study.py").write_text(FILE)
+    address = client.scheduler.address
+    done = _check(tmp_path, "--dask", address, "--store", "run.db")
+    assert done.returncode in (0, 1, 2), done.stderr
+    plain = _check(tmp_path, "--store", "plain.db")
+    assert done.stdout == plain.stdout
+    assert_identical(rt.load(tmp_path / "run.db"), rt.load(tmp_path / "plain.db"))
+
+
+def _check(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ringtrue", "check", "study.py", *options]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
