@@ -10,14 +10,21 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from ringtrue.miscalibration import (
+    Measure,
     SpreadAndBias,
     coverage,
+    cramer_von_mises,
     distance,
+    divergence,
     moment_spread_and_bias,
     rank_efficiency,
     rank_probabilities,
     spread_and_bias,
+    variance_ratio,
+    wasserstein,
 )
+from ringtrue.miscalibration.deviations import absolute, largest, norm_interval, quadratic
+from ringtrue.miscalibration.influences import influences
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -398,6 +405,182 @@ def test_distance_on_ranks_looks_at_the_lattice_only() -> None:
     """Each rank once is exactly uniform; a constant rank is as far as the lattice allows."""
     assert distance(np.arange(10), draws=9).estimate == pytest.approx(0)
     assert distance(np.zeros(7, dtype=int), draws=9).estimate == pytest.approx(0.9)
+
+
+# Other distances
+
+
+def test_distances_of_known_spread() -> None:
+    """For s^2 = 2, W1 is .054087, CvM .0035598, KL .153426 and 12 Var u 1.393677."""
+    z = even_scores(100_000, 2**0.5)
+    u = special.ndtr(z)
+    assert wasserstein(u).estimate == pytest.approx(0.054087, abs=5e-5)  # found by bisection to 1e-4 of its interval
+    assert cramer_von_mises(u).estimate == pytest.approx(0.0035598, abs=3e-6)  # quantiles have no noise to take off
+    assert divergence(z).estimate == pytest.approx(0.153426, abs=1e-4)  # tails end at the last quantile
+    assert variance_ratio(u).estimate == pytest.approx(1.393677, abs=3e-5)
+
+
+def test_closed_forms_of_the_known_spread() -> None:
+    """The numbers above are arctan(s) / pi - 1/4, (s^2 - 1 - log s^2) / 2 and 12 arcsin(s^2 / (1 + s^2)) / (2 pi)."""
+    s = 2**0.5
+    assert math.atan(s) / math.pi - 0.25 == pytest.approx(0.054087, abs=5e-7)
+    assert (s**2 - 1 - math.log(s**2)) / 2 == pytest.approx(0.153426, abs=5e-7)
+    assert 12 * math.asin(2 / 3) / (2 * math.pi) == pytest.approx(1.393677, abs=5e-7)
+
+
+def test_plug_in_distances_are_integrals_of_the_empirical_law() -> None:
+    """On the continuum the norm is the integral over the steps, which a fine grid approaches."""
+    u = np.sort(np.random.default_rng(8).beta(2, 1, 30))
+    t = (np.arange(2_000_000) + 0.5) / 2_000_000
+    gap = np.searchsorted(u, t, side="right") / 30 - t
+    variance = np.mean((gap + t) * (1 - gap - t))
+    unbiased = np.mean(gap**2) - variance / 29
+    assert cramer_von_mises(u).estimate == pytest.approx(unbiased, abs=1e-6)
+    assert unbiased > 0
+
+
+def test_debiased_cramer_von_mises_is_a_mean_over_pairs() -> None:
+    """The estimate is the U-statistic with kernel (u^2 + v^2) / 2 - max(u, v) + 1/3, whose mean is the distance."""
+    u = np.random.default_rng(9).beta(3, 1, 40)
+    kernel = (u[:, None] ** 2 + u**2) / 2 - np.maximum(u[:, None], u) + 1 / 3
+    pairs = (kernel.sum() - np.trace(kernel)) / (40 * 39)
+    assert cramer_von_mises(u).estimate == pytest.approx(pairs, rel=1e-9)
+
+
+@pytest.mark.parametrize("measure", [wasserstein, cramer_von_mises])
+def test_distances_on_ranks_are_those_of_the_lattice(measure: Callable[..., Measure]) -> None:
+    """Each rank once is at distance 0, and many draws come close to the continuum."""
+    assert measure(np.tile(np.arange(10), 50), draws=9).estimate == pytest.approx(0, abs=1e-12)
+    ranks = expected_ranks(200_000, 999, 2**0.5, 0.0)
+    exact = measure(special.ndtr(even_scores(200_000, 2**0.5))).estimate
+    assert measure(ranks, draws=999).estimate == pytest.approx(exact, rel=0.01)
+
+
+def test_divergence_on_ranks_is_that_of_their_law() -> None:
+    """Ranks in their expected proportions have the divergence sum p log((M + 1) p)."""
+    p = rank_probabilities(9, spread=1.5, bias=0.4)
+    found = divergence(in_proportion(1_000_000, p), draws=9)
+    assert found.estimate == pytest.approx(float(p @ np.log(10 * p)), abs=1e-5)
+
+
+def test_variance_of_u_from_ranks_is_that_of_u() -> None:
+    """The estimate from expected ranks is 12 Var u itself, not that of mid-ranks, for two draws and for nine."""
+    for draws in (2, 9):
+        ranks = expected_ranks(1_000_000, draws, 2**0.5, 0.0)
+        assert variance_ratio(ranks, draws=draws).estimate == pytest.approx(1.393677, abs=1e-4)
+
+
+def test_variance_of_u_is_unbiased() -> None:
+    """The estimate is the sample variance with n - 1, times twelve."""
+    u = np.random.default_rng(10).random(7)
+    assert variance_ratio(u).estimate == pytest.approx(12 * u.var(ddof=1), rel=1e-12)
+
+
+DISTANCES: dict[str, tuple[Callable[..., Measure], float]] = {
+    "W1": (wasserstein, 0.054087),
+    "CvM": (cramer_von_mises, 0.0035598),
+    "KL": (divergence, 0.153426),
+    "variance": (variance_ratio, 1.393677),
+}
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+def test_intervals_of_distances_cover(name: str) -> None:
+    """For s^2 = 2 the nominal 95 % intervals cover at n = 200 (false alarm 1e-6 each: FEWEST of 400 at 0.93)."""
+    measure, true = DISTANCES[name]
+    z = 2**0.5 * np.random.default_rng(13).standard_normal((REPETITIONS, 200))
+    found = [measure(row) for row in (z if name == "KL" else special.ndtr(z))]
+    assert sum(m.low <= true <= m.high for m in found) >= FEWEST
+
+
+def test_the_observed_direction_would_not_cover() -> None:
+    """Broken twin: when the norm is small, so is the noise in the direction seen; for a skewed z it covers 0.83."""
+    rng = np.random.default_rng(14)
+    t = np.arange(1, 32) / 32
+    gap = stats.gamma.cdf(2 * special.ndtri(t) + 4, 4) - t
+    law = gap + t
+    covariance = (np.minimum.outer(law, law) - np.outer(law, law)) / 200
+    root = np.linalg.cholesky(covariance)
+    noise = (root @ rng.standard_normal((31, 1000))).T
+    true, hits, broken = float(quadratic(gap)), 0, 0
+    for _ in range(REPETITIONS):
+        seen = gap + root @ rng.standard_normal(31)
+        size = float(quadratic(seen))
+        found = norm_interval(seen, covariance, quadratic, level=0.95, observed=size)
+        hits += int(found.low <= true <= found.high)
+        # The truth is in the interval if what was seen is no outlier among norms of the truth's size along it.
+        share = np.mean(quadratic(true * seen / size + noise) <= size)
+        broken += int(0.025 <= share <= 0.975)
+    assert hits >= FEWEST
+    assert broken < FEWEST
+
+
+@pytest.mark.parametrize("norm", [absolute, quadratic, largest])
+def test_norm_of_one_number_is_its_absolute_value(norm: Callable[[Floats], Floats]) -> None:
+    """For one number with unit noise, far from 0, the interval is that number -+ 1.96 in the units of the norm."""
+    unit = float(norm(np.ones(1)))
+    found = norm_interval(np.array([50.0]), np.eye(1), norm, level=0.95, observed=50 * unit)
+    # The noise is 1000 normals, always the same, whose quantiles happen to err by less than two standard errors, 0.17.
+    assert (found.low / unit, found.high / unit) == pytest.approx((48.04, 51.96), abs=0.25)
+    assert found.estimate / unit == pytest.approx(50, abs=0.1)
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+@pytest.mark.parametrize("draws", [None, 1, 2, 9, 99, 999])
+@pytest.mark.parametrize("where", [(0.0,), (1.0,), (0.5,), (0.0, 1.0), (0.3, 0.4, 0.9)])
+def test_extreme_values_have_ordered_intervals(name: str, draws: int | None, where: tuple[float, ...]) -> None:
+    """Values piled up anywhere, few or many, give intervals in order around their estimate, without warnings."""
+    measure = DISTANCES[name][0]
+    for n in (1, 2, 3, 60):
+        values = np.resize(np.array(where), n)
+        if draws is None and name == "KL":
+            values = special.ndtri(values)
+        given = values if draws is None else np.round(draws * values).astype(int)
+        for lost in (0, 3):
+            found = measure(given, draws=draws, lost=lost)
+            assert 0 <= found.low <= found.high
+            assert math.isnan(found.estimate) or found.low <= found.estimate <= found.high
+
+
+def test_a_lucky_sample_does_not_know_the_distance_is_zero() -> None:
+    """Values closer to uniform than chance has them leave an interval as wide as noise makes it."""
+    even = (np.arange(200) + 0.5) / 200
+    assert wasserstein(even).high > 0.03
+    assert cramer_von_mises(even).high > 0.001
+    assert divergence(special.ndtri(even)).high > 0.01
+
+
+@pytest.mark.parametrize(("measure", "most"), [(wasserstein, 0.5), (cramer_von_mises, 1 / 3), (variance_ratio, 3.0)])
+def test_lost_replicates_widen_distances(measure: Callable[..., Measure], most: float) -> None:
+    """The interval with m lost contains the estimate of every completion, and never leaves the possible."""
+    u = np.random.default_rng(15).beta(8, 2, 60)
+    loose = measure(u, lost=6)
+    for value in (0.0, 0.2, 0.5, 1.0):
+        assert loose.low <= measure(np.append(u, np.full(6, value))).estimate <= loose.high <= most
+    assert loose.low < measure(u).low
+    assert loose.high > measure(u).high
+
+
+def test_one_lost_replicate_may_hide_any_divergence() -> None:
+    """Nothing bounds the divergence above once a replicate is lost."""
+    found = divergence(even_scores(100), lost=1)
+    assert (found.low, found.high) == (0, math.inf)
+
+
+@pytest.mark.parametrize("draws", [None, 9, 99, 3000])
+def test_influences_are_derivatives(draws: int | None) -> None:
+    """Repeating one replicate moves bias and log spread by its influence over n, to first order."""
+    rng = np.random.default_rng(16)
+    z = 0.2 + 1.3 * rng.standard_normal(4000)
+    values = z if draws is None else rng.binomial(draws, special.ndtr(z))
+    base = influences(values, draws=draws)
+    assert base is not None
+    assert base.values.mean(axis=0) == pytest.approx([0, 0], abs=1e-4)
+    for i in range(5):
+        more = influences(np.append(values, values[i]), draws=draws)
+        assert more is not None
+        moved = 4000 * np.array([more.bias - base.bias, more.log_spread - base.log_spread])
+        assert moved == pytest.approx(base.values[i], abs=5e-3)
 
 
 # Lost replicates

@@ -7,24 +7,27 @@ sentence reads, is decided elsewhere.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from . import miscalibration, planning
+from . import miscalibration, planning, usefulness
 from .arrays import replicates_from_draws
-from .blocks import run
 from .errors import InvalidStudy
 from .levels import LevelEvidence, evidence, levels_of
 from .recording import OnFailure
 from .replicates import Replicates
 from .results import MeasureRow, Resolution, Result, TestRow, Tolerance, Verdict
+from .runs import RunSettings, run
 from .study import Study
 from .uniformity import TESTS
-from .wording import sentence
+from .wording import sentence, useless
 
 #: Share of the error budget by level. Strong calibration implies weak, and its tests see more.
 _SHARES = {"strong": 0.8, "auto": 0.8, "weak": 0.2}
+
+#: Replicates that are enough to say whether outputs are of use; it takes sorting.
+_ENOUGH = 50_000
 
 
 def check(
@@ -40,8 +43,7 @@ def check(
     alpha: float = 0.05,
     tolerance: Tolerance | None = None,
     test: str = "combination",
-    on_failure: OnFailure = "raise",
-    progress: Literal["auto", "off"] = "auto",
+    **settings: Unpack[RunSettings],
 ) -> Result:
     """Simulate, learn, and say whether the procedure's uncertainty can be trusted.
 
@@ -51,8 +53,8 @@ def check(
         As in :class:`~ringtrue.Study`.
     alpha, tolerance, test
         As in :func:`judge`.
-    on_failure, progress
-        As in :func:`~ringtrue.run`.
+    **settings
+        ``workers``, ``store``, ``on_failure`` and so on, as in :func:`~ringtrue.run`.
 
     Examples
     --------
@@ -68,7 +70,7 @@ def check(
     """
     _check_settings(alpha, tolerance, test)
     study = Study(belief, model, procedure, n, f=f, draws=draws, seed=seed, batch=batch)
-    return judge(run(study, on_failure=on_failure, progress=progress), alpha=alpha, tolerance=tolerance, test=test)
+    return judge(run(study, **settings), alpha=alpha, tolerance=tolerance, test=test)
 
 
 def check_draws(
@@ -149,6 +151,7 @@ def judge(
     limits = tolerance or Tolerance()
     found, notes = evidence(replicates, test=test)
     measures = _measures(replicates, alpha, limits)
+    use = _use(replicates, alpha)
     overall = _overall(found)
     rejecting = _rejecting(found, alpha) if overall <= alpha else []
     verdict = _verdict(overall <= alpha, rejecting, measures)
@@ -169,14 +172,14 @@ def judge(
         verdict,
         text,
         rows,
-        measures,
+        _with_use(measures, use),
         levels,
         overall,
         resolution,
         replicates,
         alpha,
         limits,
-        (*replicates.notes, *notes),
+        (*replicates.notes, *notes, *useless(use)),
     )
 
 
@@ -266,6 +269,34 @@ def _measure_column(
     if not np.isnan(weak[-1:]).any():  # nan sorts last
         measures.append(("weak KS distance", miscalibration.distance(weak, level=level_distance, lost=lost)))
     return measures
+
+
+def _use(replicates: Replicates, alpha: float) -> dict[str, list[miscalibration.Measure]]:
+    """Return contraction and skill by strong test function where both are known, each with an interval of its own.
+
+    They describe the replicates that were not lost, at most the first fifty thousand of them.
+    """
+    kept = replicates.rows
+    found = {}
+    for k, column in enumerate(replicates.columns):
+        truth, sd, crps = (getattr(replicates, name)[kept, k][:_ENOUGH] for name in ("truth", "sd", "crps"))
+        if column.level == "strong" and np.isfinite(truth).all():
+            both = [
+                usefulness.contraction(truth, sd, level=1 - alpha),
+                usefulness.skill(truth, crps, level=1 - alpha),
+            ]
+            if all(np.isfinite(m.estimate) for m in both):
+                found[column.name] = both
+    return found
+
+
+def _with_use(measures: Sequence[MeasureRow], use: dict[str, list[miscalibration.Measure]]) -> tuple[MeasureRow, ...]:
+    """Return the measures, those of use behind the others of their test function."""
+    rows = []
+    for name in dict.fromkeys(row.f for row in measures):
+        rows += [row for row in measures if row.f == name]
+        rows += [MeasureRow(name, m.name, m.estimate, m.low, m.high, m.ideal, "-") for m in use.get(name, [])]
+    return tuple(rows)
 
 
 def _resolution(replicates: Replicates, alpha: float, test: str) -> Resolution:

@@ -7,9 +7,11 @@ statistics and reaches no verdicts.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Any, Literal
 
 from .errors import InvalidStudy, Miscalibrated
@@ -84,10 +86,11 @@ class TestRow:
 
 @dataclass(frozen=True)
 class MeasureRow:
-    """One measure of one test function with its simultaneous interval.
+    """One measure of one test function with its interval.
 
     ``within`` says whether the measure is in tolerance: "yes" if the whole interval is, "no" if none of it is, "open"
-    otherwise.
+    otherwise; the intervals of such measures are simultaneous. Contraction and skill say whether an output is of any
+    use, which is no part of the verdict: they have no ideal (nan), no tolerance ("-"), and each its own interval.
     """
 
     f: str
@@ -96,7 +99,7 @@ class MeasureRow:
     low: float
     high: float
     ideal: float
-    within: Literal["yes", "no", "open"]
+    within: Literal["yes", "no", "open", "-"]
 
     @property
     def certified(self) -> bool:
@@ -162,6 +165,32 @@ class Result:
         """Raise Miscalibrated, with the sentence as message, if the verdict is MISCALIBRATED."""
         if self.verdict is Verdict.MISCALIBRATED:
             raise Miscalibrated(self.sentence)
+
+    # The doors to what is below: imported when they are opened, since pictures and tables are not every run's.
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write a self-contained HTML page, and its JSON twin beside it; return the page's file."""
+        from .report import report
+
+        return report(self, path)
+
+    def plot(self, f: Any = None) -> Any:
+        """Draw the result on one page and return the figure; see :func:`ringtrue.plots.plot`."""
+        from .plots import plot
+
+        return plot(self, f)
+
+    def to_pandas(self) -> Any:
+        """Return tests, measures and replicates as pandas DataFrames; see :func:`ringtrue.export.to_pandas`."""
+        from .export import to_pandas
+
+        return to_pandas(self)
+
+    def to_xarray(self) -> Any:
+        """Return an xarray DataTree that ArviZ understands; see :func:`ringtrue.export.to_xarray`."""
+        from .export import to_xarray
+
+        return to_xarray(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain data for JSON; numbers that are not finite become None."""
@@ -260,7 +289,7 @@ def _tests_table(rows: Sequence[TestRow]) -> str:
                 row.route,
             )
         )
-    return _table(cells, right={3, 4, 5})
+    return table(cells, right={3, 4, 5})
 
 
 def _measures_table(rows: Sequence[MeasureRow], alpha: float) -> str:
@@ -276,14 +305,18 @@ def _measures_table(rows: Sequence[MeasureRow], alpha: float) -> str:
                 row.name,
                 f"{row.estimate:.{digits}f}",
                 interval,
-                f"{row.ideal:.3g}",
+                "-" if math.isnan(row.ideal) else f"{row.ideal:.3g}",
                 row.within,
             )
         )
-    return _table(cells, right={2, 4}) + "\n* simultaneous over test functions and measures"
+    return (
+        table(cells, right={2, 4})
+        + "\n* simultaneous over test functions and measures, but for contraction and skill: each alone"
+    )
 
 
-def _table(cells: Sequence[tuple[str, ...]], *, right: set[int]) -> str:
+def table(cells: Sequence[tuple[str, ...]], *, right: Collection[int] = ()) -> str:
+    """Return rows of cells as text in columns, the first row as its head; some columns flush right."""
     widths = [max(len(row[j]) for row in cells) for j in range(len(cells[0]))]
     lines = []
     for row in cells:

@@ -6,14 +6,16 @@ Turns verdicts, tests and measures into one sentence per question. It decides no
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from . import planning
 from .levels import LevelEvidence
+from .miscalibration import Measure
 from .replicates import Replicates
 from .results import MeasureRow, TestRow, Tolerance, Verdict, decimals, format_p
+from .usefulness import uninformative
 
 
 def sentence(
@@ -36,6 +38,22 @@ def sentence(
         text = _inconclusive(measures, overall, replicates, alpha, tolerance)
     exact = next((item for item in found if item.level == "exact"), None)
     return text if exact is None else f"{text}\n{_exactness(exact, alpha)}"
+
+
+def useless(use: Mapping[str, Sequence[Measure]]) -> list[str]:
+    """Return a note for every test function of which the outputs say no more than the belief.
+
+    Parameters
+    ----------
+    use
+        Contraction and skill by test function.
+    """
+    return [
+        f"{name}: the output hardly depends on the data (skill {skill.estimate:.2f}, contraction "
+        f"{contraction.estimate:.2f}): calibrated or not, it says no more than the belief."
+        for name, (contraction, skill) in use.items()
+        if uninformative(skill, contraction)
+    ]
 
 
 def _miscalibrated(

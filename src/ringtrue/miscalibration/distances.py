@@ -1,0 +1,187 @@
+"""Distances of the law of u from the uniform law.
+
+With ranks the law in question is that of the rank, and its distance is that from the uniform law on the M + 1 ranks,
+set 1/(M + 1) apart: the distance of u as seen through M draws. It tends to that of u as M grows, from below.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .deviations import Norm, NormInterval, absolute, norm_interval, quadratic
+from .inputs import Floats, as_counts, as_values, check_level
+from .measure import Measure
+
+#: Points of the unit interval at which the noise of the empirical law is followed.
+_POINTS = 64
+
+
+def distance(values: ArrayLike, *, draws: int | None = None, level: float = 0.95, lost: int = 0) -> Measure:
+    """Estimate the Kolmogorov distance between the law of u and the uniform law.
+
+    This is the largest error of any stated one-sided probability. The interval is that of Dvoretzky, Kiefer,
+    Wolfowitz and Massart: it covers at least `level`, at every n and for every law of u. The estimate is biased
+    upwards by about 0.87 / sqrt(n) near calibration. On ranks the supremum is over the M + 1 attainable levels,
+    so it cannot see anything between them. A nominal 95 % interval covers 0.96 at calibration and 0.98 to 1 elsewhere:
+    the price of a guarantee.
+
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        u in [0, 1], in any order (sorted input is cheapest); with `draws`, integer ranks in {0, ..., draws}.
+    draws : int, optional
+        The number of draws M.
+    level : float
+        Confidence level of the interval.
+    lost : int
+        Replicates of unknown value; m of them move the empirical law by at most m / (n + m).
+
+    Returns
+    -------
+    Measure
+        Named "distance", ideal 0.
+
+    Examples
+    --------
+    >>> print(distance((np.arange(100) + 0.5) / 100))
+    distance 0.005 (0 to 0.141; ideal 0)
+    """
+    check_level(level, lost)
+    if draws is None:
+        u = as_values(values, "u")
+        n = u.size
+        if np.any(u[1:] < u[:-1]):
+            u = np.sort(u)
+        above = np.arange(1, n + 1) / n - u
+        estimate = max(float(above.max()), float((1 / n - above).max()))
+    else:
+        counts = as_counts(values, draws)
+        n = int(counts.sum())
+        gap = np.cumsum(counts) / n - np.arange(1, draws + 2) / (draws + 1)
+        estimate = float(np.abs(gap).max())
+    slack = lost / (n + lost) + math.sqrt(math.log(2 / (1 - level)) / (2 * (n + lost)))
+    return Measure("distance", estimate, max(0.0, estimate - slack), min(1.0, estimate + slack), 0.0)
+
+
+def wasserstein(values: ArrayLike, *, draws: int | None = None, level: float = 0.95, lost: int = 0) -> Measure:
+    """Estimate the Wasserstein-1 distance between the law of u and the uniform law.
+
+    This is the error of stated probabilities, averaged over one-sided statements of all levels: the integral of
+    |G(t) - t| for the law G of u.
+
+    Parameters
+    ----------
+    values, draws, level, lost
+        As in :func:`distance`.
+
+    Returns
+    -------
+    Measure
+        Named "W1 distance", ideal 0. The estimate is free of the plug-in's upward bias: it is the distance of which
+        the plug-in would be the median.
+
+    Notes
+    -----
+    The interval is the set of distances D for which the plug-in is no outlier among those of a deviation of size D with
+    the noise of the empirical law, at both ends in the direction the data make likeliest. Where D is 0 there is no
+    two-sided interval of exact coverage: its lower end is then 0 with probability 0.975, and that is what it covers.
+    A nominal 95 % interval was measured (200 repetitions; z Gaussian, Gamma(4) and t_5, each with variance 1, with
+    variance 2, and shifted by 0.3; exact, M = 9, 19, 99; n = 200 and 1000) to cover 0.97 to 0.99 at distance 0 and
+    where the distance is below about 1 / sqrt(n) (0.4 / sqrt(n) is noise), and 0.92 to 0.98 beyond, 0.955 on average;
+    least (0.92 in 1000 repetitions) for the shifted t_5 at n = 200 and M = 19. Its noise is a thousand draws,
+    always the same; at levels above 0.999 they no longer resolve the tails.
+
+    Examples
+    --------
+    >>> print(wasserstein((np.arange(100) + 0.5) / 100))
+    W1 distance 0 (0 to 0.0799; ideal 0)
+    """
+    check_level(level, lost)
+    law = _Empirical(values, draws)
+    found = law.interval(absolute, law.first, level)
+    slack = lost / (law.n + lost)
+    low, high = max(0.0, min(0.5, found.low) - slack), min(0.5, found.high + slack)
+    return Measure("W1 distance", min(0.5, found.estimate), low, high, 0.0)
+
+
+def cramer_von_mises(values: ArrayLike, *, draws: int | None = None, level: float = 0.95, lost: int = 0) -> Measure:
+    """Estimate the Cramer-von Mises distance between the law of u and the uniform law.
+
+    This is the integral of (G(t) - t)^2 for the law G of u, a squared distance: halving the errors quarters it.
+
+    Parameters
+    ----------
+    values, draws, level, lost
+        As in :func:`distance`.
+
+    Returns
+    -------
+    Measure
+        Named "CvM distance", ideal 0. The estimate is unbiased, except that it is never below 0.
+
+    Notes
+    -----
+    The interval is made as that of :func:`wasserstein`, for the root, and squared; where the distance is 0 it covers
+    0.975. Measured as there it covers 0.97 to 0.99 at 0 and where the root is below about 1 / sqrt(n), and 0.92 to 0.98
+    beyond, 0.955 on average.
+
+    Examples
+    --------
+    >>> print(cramer_von_mises((np.arange(100) + 0.5) / 100))
+    CvM distance 0 (0 to 0.00784; ideal 0)
+    """
+    check_level(level, lost)
+    law = _Empirical(values, draws)
+    found = law.interval(quadratic, math.sqrt(law.second), level)
+    slack = lost / (law.n + lost)
+    low, high = min(1 / 3, max(0.0, found.low - slack) ** 2), min(1 / 3, (found.high + slack) ** 2)
+    if law.n == 1:  # which has no unbiased estimate
+        return Measure("CvM distance", math.nan, low, high, 0.0)
+    estimate = law.second - law.variance / (law.n - 1)
+    return Measure("CvM distance", min(max(estimate, low), high), low, high, 0.0)
+
+
+class _Empirical:
+    """The empirical law of u or of ranks, against the uniform one.
+
+    ``first`` and ``second`` are the integrals of |G - t| and (G - t)^2, ``variance`` that of G (1 - G).
+    """
+
+    def __init__(self, values: ArrayLike, draws: int | None) -> None:
+        if draws is None:
+            self._of_values(np.sort(as_values(values, "u")))
+        else:
+            self._of_counts(as_counts(values, draws).astype(np.float64))
+
+    def _of_values(self, u: Floats) -> None:
+        n = self.n = u.size
+        steps, ends = np.arange(n + 1) / n, np.concatenate([[0.0], u, [1.0]])
+        below, above = ends[:-1] - steps, ends[1:] - steps
+        self.first = float(np.sum(above * np.abs(above) - below * np.abs(below))) / 2
+        self.second = float(np.sum(above**3 - below**3)) / 3
+        self.variance = float(np.sum(steps * (1 - steps) * (above - below)))
+        inner = np.searchsorted(u, np.arange(1, _POINTS) / _POINTS, side="right")
+        self.cells = np.diff(inner, prepend=0, append=n).astype(np.float64)
+        self.uniform = np.arange(1, _POINTS) / _POINTS
+
+    def _of_counts(self, counts: Floats) -> None:
+        n, ranks = int(counts.sum()), counts.size
+        self.n = n
+        law = np.cumsum(counts)[:-1] / n
+        gap = law - np.arange(1, ranks) / ranks
+        self.first, self.second = float(np.abs(gap).sum()) / ranks, float(np.square(gap).sum()) / ranks
+        self.variance = float(np.sum(law * (1 - law))) / ranks
+        starts = np.arange(ranks)
+        if ranks > 2 * _POINTS:
+            starts = np.round(np.arange(_POINTS) * ranks / _POINTS).astype(np.int64)
+        self.cells = np.add.reduceat(counts, starts)
+        self.uniform = starts[1:] / ranks
+
+    def interval(self, norm: Norm, observed: float, level: float) -> NormInterval:
+        """Return the interval of a norm of G - t."""
+        # Two replicates spread evenly keep the noise alive where no u fell.
+        law = np.cumsum(self.cells + 2 / self.cells.size)[:-1] / (self.n + 2)
+        covariance = (np.minimum.outer(law, law) - np.outer(law, law)) / self.n
+        gap = np.cumsum(self.cells)[:-1] / self.n - self.uniform
+        return norm_interval(gap, covariance, norm, level=level, observed=observed)

@@ -1,0 +1,143 @@
+"""The Kullback-Leibler divergence of the law of u from uniform, from the likelihood of spread and bias."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from .inputs import HUGE, Floats, Ints, as_counts, as_values, check_level
+from .measure import Measure, student
+from .ranklikelihood import Point, cells_of, evaluate, kernel_of
+from .rankspread import interior_maximum
+
+_UNKNOWN = Measure("KL divergence", math.nan, 0.0, math.inf, 0.0)
+
+
+def divergence(values: ArrayLike, *, draws: int | None = None, level: float = 0.95, lost: int = 0) -> Measure:
+    """Estimate the Kullback-Leibler divergence of the law of u from the uniform law, as far as spread and bias show it.
+
+    The model is z ~ N(delta, s^2) for the normal score of u, for which the divergence is
+    (s^2 + delta^2 - 1 - log s^2) / 2: the mean log score, in nats, that a report with the right spread and bias would
+    gain. If z is not Gaussian, it is the gain by the Gaussian nearest in the likelihood, and the full divergence is
+    larger; a skewed or heavy-tailed z with mean 0 and variance 1 has none.
+
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        Normal scores z; with `draws`, integer ranks in {0, ..., draws}.
+    draws : int, optional
+        The number of draws M. The divergence is then that of the law of ranks, which is smaller: M draws lose some.
+    level : float
+        Confidence level of the interval.
+    lost : int
+        Replicates of unknown value; even one could make the divergence as large as it likes, so that nothing is known.
+
+    Returns
+    -------
+    Measure
+        Named "KL divergence", ideal 0. The estimate is freed of its upward bias, about 1/n, and is never below 0.
+
+    Notes
+    -----
+    The gain is taken for a scaled noncentral chi-squared variable with the mean that the sandwich gives it and the
+    variance that the gains show; the quantiles are Student's with Satterthwaite's degrees of freedom. Where there is
+    nothing to gain no two-sided interval can have exact coverage: its lower end is then 0 with probability 0.975 or
+    more. A nominal 95 % interval was measured (200 repetitions; laws and sizes as for ``wasserstein``) to cover 0.97 to
+    0.99 where there is nothing to gain and 0.93 to 0.98 elsewhere; least for a t_5 stretched to variance 2, exact
+    z, n = 200, where few wild replicates carry most of the divergence.
+
+    Examples
+    --------
+    >>> print(divergence(2**0.5 * special.ndtri((np.arange(400) + 0.5) / 400)))
+    KL divergence 0.149 (0.0904 to 0.228; ideal 0)
+    """
+    check_level(level, lost)
+    fit = _fit_scores(as_values(values, "z")) if draws is None else _fit_counts(as_counts(values, draws), draws)
+    if fit is None or fit.n < 3:
+        return _UNKNOWN
+    if math.isinf(fit.gain):
+        return Measure("KL divergence", math.inf, 0.0, math.inf, 0.0)
+    low, high = (0.0, math.inf) if lost else fit.interval(level)
+    return Measure("KL divergence", min(max(fit.gain - fit.bias, low), high), low, high, 0.0)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """The mean gain in log likelihood over calibration, and what is known of its law.
+
+    ``bias`` and ``floor`` are its mean and variance if there were nothing to gain; ``slope`` times the gain is n times
+    what the gain adds to the variance; ``df`` are the degrees of freedom of that.
+    """
+
+    n: int
+    gain: float
+    bias: float
+    floor: float
+    slope: float
+    df: float
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Invert a scaled noncentral chi-squared with the mean and variance of the gain."""
+        scale = self.slope / (4 * self.n)
+        freedom = max(self.floor / (2 * scale**2), 1e-3)
+        shift = self.bias - scale * freedom
+        reach = student(level, max(self.df, 2.0))
+        # A gain below what noise alone would give is luck, which must not make the interval a point.
+        low = _noncentrality((self.gain - shift) / scale, freedom, reach)
+        high = _noncentrality((max(self.gain, self.bias) - shift) / scale, freedom, -reach)
+        return scale * low, scale * high
+
+
+def _noncentrality(x: float, freedom: float, score: float) -> float:
+    """Return the noncentrality at which x is the quantile of this normal score; at least 0."""
+    probability = float(special.ndtr(score))
+    if x <= 0 or special.chndtr(x, freedom, 0.0) <= probability:
+        return 0.0
+    low, high = 0.0, (math.sqrt(x) + abs(score) + 3) ** 2
+    if x > 1000:  # where the root is normal
+        return (math.sqrt(x) - score) ** 2 - freedom + 1
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if special.chndtr(x, freedom, middle) > probability else (low, middle)
+    return low
+
+
+def _law_of_gain(n: int, gains: Floats, weights: Floats, scores: Floats, curvature: Floats) -> _Fit:
+    """Return the law of the mean gain, from the gain and the score of each value and how often it occurs."""
+    gain = float(weights @ gains) / n
+    outer = (scores * weights[:, None]).T @ scores / n
+    eigen = np.linalg.eigvals(np.linalg.solve(curvature, outer)).real
+    squares = np.square(gains - gain)
+    variance = float(weights @ squares) / n
+    kurtosis = n * float(weights @ squares**2) / max(float(weights @ squares) ** 2, 1e-300)
+    bias, floor = float(eigen.sum()) / (2 * n), float(np.square(eigen).sum()) / (2 * n**2)
+    slope = max(variance / max(gain, 1e-300), float(eigen.min())) if gain > 0 else 2.0
+    return _Fit(n, gain, bias, floor, slope, 2 * n / max(kurtosis - 1, 1e-3))
+
+
+def _fit_scores(z: Floats) -> _Fit | None:
+    n = z.size
+    if np.abs(z).max() >= HUGE:
+        return _Fit(n, math.inf, 0.0, 0.0, 1.0, 1.0)
+    mean = float(z.mean())
+    s2 = float(np.square(z - mean).mean())
+    if s2 <= (1e-12 * max(1.0, abs(mean))) ** 2:
+        return None
+    x = (z - mean) / math.sqrt(s2)
+    gains = (z**2 - x**2 - math.log(s2)) / 2
+    return _law_of_gain(n, gains, np.ones(n), np.column_stack([x, x**2 - 1]), np.diag([1.0, 2.0]))
+
+
+def _fit_counts(counts: Ints, draws: int) -> _Fit | None:
+    starts = cells_of(draws)
+    cells = np.add.reduceat(counts, starts).astype(np.float64)
+    seen = np.flatnonzero(cells)
+    found = interior_maximum(kernel_of(draws)[seen], cells[seen], counts)
+    if found is None:
+        return None
+    point: Point = found[1]
+    null = evaluate(kernel_of(draws)[seen], cells[seen], np.zeros(2))
+    n = int(counts.sum())
+    return _law_of_gain(n, np.log(point.mass / null.mass), cells[seen], point.scores, -point.hessian / n)

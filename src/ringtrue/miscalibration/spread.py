@@ -1,0 +1,173 @@
+"""Spread and bias, the headline: by what factor reported standard deviations are wrong, and by how much centres are."""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from .inputs import HUGE, Floats, Ints, as_counts, as_values, check_level
+from .measure import SpreadAndBias, both, clopper_pearson, student
+from .moments import moments_of_counts, moments_of_values, solve_moments
+from .rankspread import from_counts
+
+
+def spread_and_bias(
+    values: ArrayLike, *, draws: int | None = None, level: float = 0.95, lost: int = 0
+) -> SpreadAndBias:
+    """Estimate the factor by which reported standard deviations should be multiplied, and the bias.
+
+    The model is z ~ N(delta, s^2) for the normal score z of u; calibration is s = 1, delta = 0. Over-confidence
+    is s > 1. Neither number sees a failure that leaves mean and variance of z alone, such as a skewed or bimodal
+    z, nor, on the continuum, how much of the spread is due to few wild replicates.
+
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        Normal scores z; with `draws`, integer ranks in {0, ..., draws}.
+    draws : int, optional
+        The number of draws M that each truth was ranked among. None means that `values` are z.
+    level : float
+        Confidence level of each interval.
+    lost : int
+        Replicates that should be here and are not, of unknown value. The interval is widened by the most that
+        they could move `moment_spread_and_bias`, whose influence is bounded; no estimator that can be moved
+        arbitrarily far by one replicate could give a finite answer.
+
+    Returns
+    -------
+    SpreadAndBias
+        Two measures: "spread" (ideal 1) and "bias" in units of the output's standard deviation (ideal 0).
+
+    Notes
+    -----
+    On the continuum the estimates are the sample mean and standard deviation. The interval of the bias is
+    Student's. The interval of log s^2 is centred at log var(z) + v / 2, where v = (m4 - 1 + (m6 - m4) / n) / (n - 1)
+    is the jackknife variance of log var(z) to second order and mk the k-th standardised sample moment; the
+    quantile is Student's with Satterthwaite's degrees of freedom 2 n / (kurtosis of z^2 - 1), and up to twenty scores
+    m4 counts as at least 3. A nominal 95 % interval of the spread was measured (20 000 repetitions) to cover
+
+    ======  ========  ==============  =====
+    n       Gaussian  skew, Gamma(4)  t_5
+    ======  ========  ==============  =====
+    20      0.978     0.956           0.944
+    50      0.956     0.936           0.931
+    200     0.952     0.953           0.940
+    1000    0.952     0.952           0.948
+    ======  ========  ==============  =====
+
+    With heavy tails the misses lie almost all on one side: the upper end is too low. At extreme levels and heavy
+    tails nothing that only knows the sample can hold its level: 0.9995 covers 0.997 for t_5 at n = 200.
+
+    On ranks the estimates maximise the rank likelihood, and the intervals of delta and log s use the larger of its
+    sandwich and its model variance, with Satterthwaite's degrees of freedom. Measured coverage (2000 repetitions;
+    M = 9, 19, 99; the three laws above) is 0.94 to 0.99 for n between 20 and 1000. If z is not Gaussian, the
+    estimates and what they cover are those of the Gaussian nearest in the rank likelihood: for t_5 with variance 1
+    a spread of 0.89 at M = 9 and 0.93 at M = 99, because ranks do not see how far out an outlier is.
+
+    Where the likelihood has no interior maximum (nearly all ranks at the ends, or all in the middle),
+    the interval is the profile likelihood's and may be unbounded. M = 1 says nothing about spread: its estimate
+    is nan and its interval (0, inf); the bias is then reported for s = 1, by Clopper and Pearson's interval.
+
+    Infinite z make the spread infinite; its lower end is that of the finite z alone.
+
+    Examples
+    --------
+    >>> z = 1.5 * special.ndtri((np.arange(400) + 0.5) / 400)
+    >>> print(spread_and_bias(z).spread)
+    spread 1.5 (1.4 to 1.61; ideal 1)
+    """
+    check_level(level, lost)
+    if draws is None:
+        z = as_values(values, "z")
+        fit = _from_scores(z, level)
+        return _widened(fit, moments_of_values(special.ndtr(z)), z.size, None, lost) if lost else fit
+    counts = as_counts(values, draws)
+    if draws == 1:
+        return _from_one_draw(counts, level, lost)
+    fit = from_counts(counts, draws, level)
+    n = int(counts.sum())
+    return _widened(fit, moments_of_counts(counts), n, draws, lost) if lost else fit
+
+
+def _from_scores(z: Floats, level: float) -> SpreadAndBias:
+    finite = np.abs(z) < HUGE if max(-z.min(), z.max()) >= HUGE else None
+    if finite is None:
+        return _from_finite_scores(z, level)
+    signs = set(np.sign(z[~finite]).tolist())
+    rest = _from_finite_scores(z[finite], level) if finite.any() else None
+    low = rest.spread.low if rest else 0.0
+    if len(signs) == 2:
+        return both((math.inf, low, math.inf), (math.nan, -math.inf, math.inf))
+    sign = signs.pop()
+    edge = -sign * math.inf if rest is None else rest.bias.low if sign > 0 else rest.bias.high
+    return both((math.inf, low, math.inf), (sign * math.inf, *sorted((edge, sign * math.inf))))
+
+
+def _from_finite_scores(z: Floats, level: float) -> SpreadAndBias:
+    n, mean = z.size, float(z.mean())
+    if n == 1:
+        return both((math.nan, 0.0, math.inf), (mean, -math.inf, math.inf))
+    m2, m4, m6, m8 = _central_moments(z, mean)
+    s = math.sqrt(m2 * n / (n - 1))
+    half = student(level, n - 1) * s / math.sqrt(n)
+    bias = (mean, mean - half, mean + half)
+    # Fewer than four scores say nothing of their own kurtosis, and equal ones nothing of their spread.
+    if n < 4 or m2 <= (1e-12 * max(1.0, abs(mean))) ** 2:
+        return both((s, 0.0, math.inf), bias)
+    low, high = _log_variance_interval(n, (m4 / m2**2, m6 / m2**3, m8 / m2**4), level)
+    return both((s, s * low, s * high), bias)
+
+
+def _central_moments(z: Floats, mean: float) -> tuple[float, float, float, float]:
+    """Moments two, four, six and eight, in pieces that stay in the cache."""
+    sums = np.zeros(4)
+    for start in range(0, z.size, 8192):  # below the size at which BLAS starts threads
+        square = z[start : start + 8192] - mean
+        square *= square
+        fourth = square * square
+        sums += square.sum(), fourth.sum(), fourth @ square, fourth @ fourth
+    m2, m4, m6, m8 = (sums / z.size).tolist()
+    return m2, m4, m6, m8
+
+
+def _log_variance_interval(n: int, moments: tuple[float, float, float], level: float) -> tuple[float, float]:
+    """Ends for s relative to its estimate, from standardised moments: see the notes of `spread_and_bias`."""
+    m4, m6, m8 = moments
+    # Twenty scores or fewer cannot show a tail lighter than the Gaussian (m4 = 3); their interval would be a point.
+    excess = max(m4 - 1, 2 * min(1.0, 20 / n))
+    v = (excess + max(m6 - m4, 0.0) / n) / (n - 1)
+    df = 2 * n * excess**2 / max(m8 - 4 * m6 + 6 * m4 - 3 - excess**2, 1e-300)
+    half = student(level, min(max(df, 2.0), n - 1.0)) * math.sqrt(v)
+    return math.exp(min(v / 2 - half, 0.0) / 2), math.exp(min(max(v / 2 + half, 0.0), 1400.0) / 2)
+
+
+def _from_one_draw(counts: Ints, level: float, lost: int) -> SpreadAndBias:
+    """M = 1: only E u = Phi(delta / sqrt(1 + s^2)) is known; take s = 1."""
+    n, above = int(counts.sum()), int(counts[1])
+    shares = np.array([above / n, *clopper_pearson(above, n, level, lost)])
+    estimate, low, high = (math.sqrt(2) * special.ndtri(shares)).tolist()
+    return both((math.nan, 0.0, math.inf), (estimate, low, high))
+
+
+def _widened(fit: SpreadAndBias, moments: tuple[float, float], n: int, draws: int | None, lost: int) -> SpreadAndBias:
+    """Add the most that the lost replicates could move the moment estimate.
+
+    At given E u the spread increases with E u^2, and |bias| = |a| sqrt(1 + s^2) with it, so the extremes are
+    reached with lost replicates on the boundary of the possible (E u, E u^2): a mixture of 0 and 1 above,
+    one common value below. Both curves are scanned.
+    """
+    edge = np.linspace(0.0, 1.0, 65)
+    common = edge if draws is None else np.unique(np.round(edge * draws)) / draws
+    below = common**2 if draws is None else common * (draws * common - 1) / (draws - 1)
+    share = lost / (n + lost)
+    first = (1 - share) * moments[0] + share * np.concatenate([edge, common])
+    second = (1 - share) * moments[1] + share * np.concatenate([edge, below])
+    spread, bias = solve_moments(first, second)
+    (s0,), (b0,) = solve_moments(np.array(moments[:1]), np.array(moments[1:]))
+    if not (0 < s0 < math.inf and math.isfinite(b0)):
+        return both((fit.spread.estimate, 0.0, math.inf), (fit.bias.estimate, -math.inf, math.inf))
+    shrink, stretch = min(float(spread.min() / s0), 1.0), max(float(spread.max() / s0), 1.0)
+    down, up = min(float(bias.min() - b0), 0.0), max(float(bias.max() - b0), 0.0)
+    s, b = fit.spread, fit.bias
+    return both((s.estimate, s.low * shrink, s.high * stretch), (b.estimate, b.low + down, b.high + up))
