@@ -10,19 +10,26 @@ import contextlib
 import json
 import runpy
 import sys
+import time
 import traceback
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
-from .blocks import run
 from .errors import InvalidStudy, RingtrueError
+from .export import Origin
 from .judgement import judge
 from .planning import plan
-from .results import Verdict
+from .progress import duration, per_time
+from .replicates import Replicates
+from .report import need_place, report
+from .results import Result, Verdict
+from .runs import run
+from .store import Store, merge, repair
 from .study import Study
 from .uniformity import TESTS
 
@@ -30,6 +37,23 @@ EXIT_CODES = {Verdict.WITHIN_TOLERANCE: 0, Verdict.MISCALIBRATED: 1, Verdict.INC
 #: Neither a verdict nor click's own 2, which would read as "inconclusive".
 EXIT_ERROR = 3
 ALPHA = click.FloatRange(0, 1, min_open=True, max_open=True)
+ALPHA_OPTION = click.option("--alpha", type=ALPHA, default=0.05, show_default=True, help="Chance of a false alarm.")
+TEST_OPTION = click.option(
+    "--test", type=click.Choice(sorted(TESTS)), default="combination", show_default=True, help="Uniformity test."
+)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+PAGE = click.Path(dir_okay=False, path_type=Path)
+STORE = click.argument("store", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+
+
+def _as_shard(context: Any, option: Any, value: str | None) -> tuple[int, int] | None:
+    """Read I/K."""
+    if value is None:
+        return None
+    part, slash, whole = value.partition("/")
+    if not (slash and part.isdecimal() and whole.isdecimal()):
+        raise click.BadParameter(f"I/K was expected, such as 0/4, but {value!r} arrived.")
+    return int(part), int(whole)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -42,31 +66,142 @@ def cli() -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--n", type=click.IntRange(min=1), help="Number of replicates, instead of the study's own.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed, instead of the study's own.")
-@click.option("--alpha", type=ALPHA, default=0.05, show_default=True, help="Chance of a false alarm.")
-@click.option(
-    "--test", type=click.Choice(sorted(TESTS)), default="combination", show_default=True, help="Uniformity test."
-)
+@ALPHA_OPTION
+@TEST_OPTION
 @click.option("--on-failure", type=click.Choice(["raise", "record"]), default="raise", show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def check(file: Path, n: int | None, seed: int | None, alpha: float, test: str, on_failure: Any, as_json: bool) -> None:
+@click.option("--workers", type=click.IntRange(min=1), help="Processes of this machine.")
+@click.option("--dask", metavar="ADDRESS", help="A Dask scheduler to run on, e.g. tcp://host:8786.")
+@click.option("--timeout", type=float, help="Seconds that one replicate may take.")
+@click.option("--store", type=click.Path(dir_okay=False, path_type=Path), help="File to keep replicates in and resume.")
+@click.option("--tag", default="", help="Goes into the store's fingerprint.")
+@click.option("--shard", metavar="I/K", callback=_as_shard, help="The I-th of K shares, from 0; needs --store.")
+@click.option("--keep", type=click.Choice(["draws"]), help="Keep draws in the store.")
+@click.option("--report", "page", type=PAGE, metavar="FILE", help="Write an HTML page, and JSON beside it.")
+@JSON
+def check(
+    file: Path,
+    n: int | None,
+    seed: int | None,
+    alpha: float,
+    test: str,
+    dask: str | None,
+    page: Path | None,
+    as_json: bool,
+    **settings: Any,
+) -> None:
     """Run the study in FILE and say whether its procedure is calibrated.
 
     FILE is a Python file that defines `study`, or `belief`, `model`, `procedure` and `n` (and, if wanted, `f`, `draws`,
     `seed`, `batch`). Exit code: 0 within tolerance, 1 miscalibrated, 2 inconclusive, 3 it could not be run.
     """
     changed = {name: value for name, value in (("n", n), ("seed", seed)) if value is not None}
+    if page is not None:
+        need_place(page)  # no simulation is lost to a typo
     # What a study prints must not end up in the JSON.
-    with _beside(file), contextlib.redirect_stdout(sys.stderr):
-        result = judge(run(load_study(file, **changed), on_failure=on_failure), alpha=alpha, test=test)
+    with _beside(file), contextlib.redirect_stdout(sys.stderr), _cluster(dask) as executor:
+        replicates = run(load_study(file, **changed), executor=executor, **settings)
+        result = judge(replicates, alpha=alpha, test=test)
+    _answer(result, as_json, page, settings["store"])
+
+
+def _answer(result: Result, as_json: bool, page: Path | None = None, store: Path | None = None) -> NoReturn:
+    """Print a result, write its page if one is wanted, and exit with its verdict's code."""
     click.echo(json.dumps(result.to_dict(), indent=2, allow_nan=False) if as_json else str(result))
+    if page is not None:
+        with Store.read(store) if store else contextlib.nullcontext() as opened:
+            origin = Origin.of(opened) if opened else None
+        report(result, page, origin=origin)
+        click.echo(f"ringtrue: the report is {page}", err=True)
     sys.exit(EXIT_CODES[result.verdict])
+
+
+@contextlib.contextmanager
+def _cluster(address: str | None) -> Iterator[Any]:
+    """Connect to a Dask scheduler and lend its executor."""
+    if address is None:
+        yield None
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise RingtrueError("--dask needs Dask; run: pip install 'ringtrue[dask]'") from None
+    try:
+        client = Client(address, timeout=10)
+    except (OSError, ValueError) as error:
+        raise RingtrueError(f"no Dask scheduler answers at {address}: {error}") from error
+    with client:
+        yield client.get_executor()
+
+
+@cli.command("judge")
+@STORE
+@ALPHA_OPTION
+@TEST_OPTION
+@JSON
+def judge_command(store: Path, alpha: float, test: str, as_json: bool) -> None:
+    """Reach a verdict on what is in STORE, without the study's code; of a run that is going on, on what is done."""
+    _answer(judge(_done(store), alpha=alpha, test=test), as_json)
+
+
+@cli.command("report")
+@STORE
+@click.option("-o", "--out", type=PAGE, metavar="FILE", help="The page.  [default: STORE with the ending .html]")
+@ALPHA_OPTION
+@TEST_OPTION
+@JSON
+def report_command(store: Path, out: Path | None, alpha: float, test: str, as_json: bool) -> None:
+    """Judge what is in STORE and write it up as an HTML page, and as JSON beside it; exit codes as for check."""
+    page = out or store.with_suffix(".html")
+    need_place(page)
+    _answer(judge(_done(store), alpha=alpha, test=test), as_json, page, store)
+
+
+def _done(store: Path) -> Replicates:
+    """Return the replicates before the first missing one, and say so if there is one."""
+    with Store.read(store) as opened:
+        done = opened.prefix()
+        if done < opened.n:
+            click.echo(
+                f"ringtrue: {done} of {opened.n} replicates, those before the first missing one. A look, not an "
+                f"answer: stopping a run when a p-value pleases is not valid.",
+                err=True,
+            )
+        if done == 0:
+            raise InvalidStudy(f"{store} must have replicate 0 to be judged, but it is not done yet.")
+        return opened.replicates(0, done)
+
+
+@cli.command()
+@STORE
+def show(store: Path) -> None:
+    """Say how far the run in STORE is, how fast, and what failed; it may be going on."""
+    with Store.read(store) as opened:
+        click.echo(described(opened))
+
+
+@cli.command("merge")
+@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("stores", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def merge_command(out: Path, stores: tuple[Path, ...]) -> None:
+    """Put the shards STORES together in OUT, which must not exist."""
+    merge(stores, out)
+    with Store.read(out) as opened:
+        click.echo(described(opened))
+
+
+@cli.command("repair")
+@STORE
+@click.argument("out", type=click.Path(path_type=Path))
+def repair_command(store: Path, out: Path) -> None:
+    """Save what can be read of a damaged STORE to OUT; the same study then computes what is missing."""
+    click.echo(str(repair(store, out)))
 
 
 @cli.command("plan")
 @click.option("--spread", type=float, help="Spread factor to be seen, e.g. 1.25: the reported sd is a fifth too small.")
 @click.option("--bias", type=float, help="Bias to be seen, in units of the reported sd.")
 @click.option("--power", type=float, default=0.8, show_default=True, help="Chance of seeing it.")
-@click.option("--alpha", type=ALPHA, default=0.05, show_default=True, help="Chance of a false alarm.")
+@ALPHA_OPTION
 @click.option("--draws", type=click.IntRange(min=1), help="Draws per output; exact laws if left out.")
 def plan_command(spread: float | None, bias: float | None, power: float, alpha: float, draws: int | None) -> None:
     """Say how many replicates see an error of a given size."""
@@ -91,6 +226,22 @@ def paper(name: str, scale: float | None, seed: int, out: Path) -> None:
         click.echo(f"\nWhat is finished is in {out}; the same command goes on from there.", err=True)
         raise
     click.echo(f"The figures are in {out.resolve()}; open {out / 'index.html'}.")
+
+
+def described(store: Store) -> str:
+    """Say how far a stored run is, in a few lines."""
+    state = store.progress()
+    lines = [f"{store.path}: {state.done} of {state.n} replicates, {state.failed} failed"]
+    if state.rate:
+        left = f", {duration(state.left)} to go at that rate" if state.left else ""
+        lines.append(f"{per_time(state.rate)}{left}")
+    written = f"; last written {time.ctime(state.last_write)}" if state.last_write else ""
+    lines.append(f"{duration(state.seconds)} of computing{written}")
+    names = ", ".join(column.name for column in store.header.columns)
+    lines.append(f"test functions: {names}; seed {store.header.seed}")
+    causes = Counter((failure.stage, failure.error) for failure in store.failures())
+    lines.extend(f"  {many} failed in the {stage}: {error}" for (stage, error), many in causes.most_common())
+    return "\n".join(lines)
 
 
 @contextlib.contextmanager
@@ -130,8 +281,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; errors are one sentence on stderr and exit code 3."""
     try:
         cli.main(args=None if arguments is None else list(arguments), prog_name="ringtrue", standalone_mode=False)
-    except click.exceptions.Abort:
-        click.echo("ringtrue: interrupted", err=True)
+    except click.exceptions.Abort as abort:
+        said = str(abort.__cause__ or "")
+        click.echo("ringtrue: interrupted" + (f"; {said}" if said else ""), err=True)
         sys.exit(130)
     except click.ClickException as error:
         error.show()

@@ -1,0 +1,28 @@
+"""Pictures of calibration, each with the band that a calibrated procedure stays in.
+
+Every function takes a Result or Replicates (or rows with intervals), draws on the Axes it is given or on new ones, and
+returns them. matplotlib is imported by the first call; the user's settings are left alone. The package computes bands
+and bins, and no verdicts.
+"""
+
+from .captions import reading
+from .outputs import data_averaged, scatter_matrix, z_contraction
+from .overview import plot
+from .positions import coverage_curve, ecdf, ecdf_difference, pit_histogram
+from .tables import caterpillar, coverage_map, forest, sweep_lines
+
+__all__ = [
+    "caterpillar",
+    "coverage_curve",
+    "coverage_map",
+    "data_averaged",
+    "ecdf",
+    "ecdf_difference",
+    "forest",
+    "pit_histogram",
+    "plot",
+    "reading",
+    "scatter_matrix",
+    "sweep_lines",
+    "z_contraction",
+]

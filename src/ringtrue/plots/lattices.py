@@ -1,0 +1,177 @@
+"""The numbers behind pictures of positions: counts, curves and the bands that calibrated ones stay in.
+
+Ranks among M draws live on M + 1 cells; values on the continuum are counted in 250. On a lattice of cells the
+simultaneous band is exact at every point that is drawn, however many values there are. It knows nothing of figures.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from .. import uniformity
+from ..errors import InvalidStudy
+from ..replicates import Replicates
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Cells of the continuum. A drawn curve and the true one have extremes that differ by at most 1 / CELLS.
+CELLS = 250
+#: Ranks are grouped into no fewer cells than this; otherwise their randomised positions are counted.
+_FEWEST = 50
+#: Bars of a histogram, at most.
+_BARS = 40
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The share of values below each point, and the band that calibrated shares stay in."""
+
+    points: Floats
+    share: Floats
+    low: Floats
+    high: Floats
+
+    @property
+    def outside(self) -> NDArray[np.bool_]:
+        """Where the curve leaves its band."""
+        return (self.share < self.low) | (self.share > self.high)
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts in bars of equal probability, and the band that all calibrated counts stay in."""
+
+    edges: Floats
+    counts: Ints
+    low: int
+    high: int
+
+    @property
+    def outside(self) -> NDArray[np.bool_]:
+        """Which bars leave the band."""
+        return (self.counts < self.low) | (self.counts > self.high)
+
+
+def check_level(level: float) -> None:
+    """Refuse a level that is none."""
+    if not 0 < level < 1:
+        raise InvalidStudy(f"level must lie strictly between 0 and 1, but {level!r} arrived; for 95 % pass 0.95.")
+
+
+def counted(u: Floats, cells: int) -> Ints:
+    """Return how many values lie in each of so many equal cells of [0, 1]."""
+    return np.bincount(np.minimum((u * cells).astype(np.int64), cells - 1), minlength=cells)
+
+
+def positions(replicates: Replicates, k: int) -> Ints:
+    """Return the counts of column k: by rank where there are no more than 250, else in equal cells."""
+    draws = replicates.lattice(k)
+    cells = _cells(draws + 1) if draws else None
+    if draws is None or cells is None:
+        return counted(replicates.u[replicates.rows, k], CELLS)
+    return _grouped(replicates.rank[replicates.rows, k], draws + 1, cells)
+
+
+def _grouped(ranks: Ints, size: int, cells: int) -> Ints:
+    return np.bincount(ranks // (size // cells), minlength=cells)
+
+
+@lru_cache
+def _cells(size: int) -> int | None:
+    """Return into how many equal groups so many ranks are put: each its own if they are few; None if none fit."""
+    if size <= CELLS:
+        return size
+    return next((cells for cells in range(CELLS, _FEWEST - 1, -1) if size % cells == 0), None)
+
+
+def curve(counts: Ints, *, level: float) -> Curve:
+    """Return the cumulative shares of counts in equal cells, with their simultaneous band.
+
+    Examples
+    --------
+    >>> curve(np.array([10, 30]), level=0.95).share
+    array([0.25])
+    """
+    check_level(level)
+    cells, n = counts.size, int(counts.sum())
+    if cells == 1:  # one cell says nothing
+        nothing = np.empty(0)
+        return Curve(nothing, nothing, nothing, nothing)
+    band = uniformity.band(n, draws=cells - 1, level=level)
+    return Curve(band.points, np.cumsum(counts)[:-1] / n, band.low, band.high)
+
+
+def central(replicates: Replicates, k: int, *, level: float) -> Curve:
+    """Return how often central intervals contain the truth, at the nominal levels that the draws allow.
+
+    An even number of draws leaves one rank in the middle, so that its lattice is twice as fine as the intervals: the
+    band is then that of the finer lattice, at the levels of intervals.
+    """
+    draws, rows = replicates.lattice(k), replicates.rows
+    size = 0 if draws is None else draws + 1
+    if size % 2 == 0 and size and (cells := _cells(size // 2)):
+        inner = (np.abs(2 * replicates.rank[rows, k] - (size - 1)) - 1) // 2
+        return curve(_grouped(inner, size // 2, cells), level=level)
+    away = np.abs(2 * replicates.u[rows, k] - 1)
+    if not 0 < size <= CELLS:
+        return curve(counted(away, CELLS), level=level)
+    found = curve(counted(away, size), level=level)
+    return Curve(found.points[::2], found.share[::2], found.low[::2], found.high[::2])
+
+
+def histogram(replicates: Replicates, k: int, *, bins: int | None, level: float) -> Histogram:
+    """Return the counts of column k in bars that hold equally many ranks, with Bonferroni's band over bars."""
+    check_level(level)
+    draws, rows = replicates.lattice(k), replicates.rows
+    size = draws + 1 if draws else 0
+    n = replicates.n - len(replicates.failures)
+    bars = _as_bars(bins) if bins is not None else _bars(n, size)
+    if size and size % bars == 0:
+        counts = _grouped(replicates.rank[rows, k], size, bars)
+    else:  # the ranks' randomised positions, which are uniform on the continuum
+        counts = counted(replicates.u[rows, k], bars)
+    low, high = binomial_band(n, 1 / bars, 1 - (1 - level) / bars)
+    return Histogram(np.linspace(0, 1, bars + 1), counts, low, high)
+
+
+def _as_bars(bins: int) -> int:
+    if isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or bins < 1:
+        raise InvalidStudy(f"bins must be a whole number, at least 1, but {bins!r} arrived.")
+    return int(bins)
+
+
+def _bars(n: int, size: int) -> int:
+    """Return how many bars n values deserve, among the divisors of the number of ranks if there is a good one."""
+    wanted = min(max(round(1.25 * n**0.4), 2), _BARS)
+    even = max((bars for bars in range(1, wanted + 1) if size and size % bars == 0), default=1)
+    return even if size and 3 * even >= min(wanted, size) else wanted
+
+
+def binomial_band(n: int, p: float, level: float) -> tuple[int, int]:
+    """Return the two-sided binomial interval of at least the given level, ends included.
+
+    Examples
+    --------
+    >>> binomial_band(100, 0.5, 0.95)
+    (40, 60)
+    """
+    tail = (1 - level) / 2
+    return _quantile(tail, n, p), _quantile(1 - tail, n, p)
+
+
+def _quantile(q: float, n: int, p: float) -> int:
+    """Return the smallest count whose distribution function reaches q."""
+    below, reaches = -1, n
+    while reaches - below > 1:
+        middle = (below + reaches) // 2
+        if special.bdtr(middle, n, p) >= q:
+            reaches = middle
+        else:
+            below = middle
+    return reaches

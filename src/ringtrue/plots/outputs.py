@@ -1,0 +1,285 @@
+"""Pictures of the outputs themselves: how much they learned, and whether averaged over data they return the belief.
+
+At most a thousand points are drawn, the extremes among them; the numbers beside them come from all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import special
+
+from ..errors import InvalidStudy
+from ..replicates import Replicates
+from . import lattices
+from .lattices import Floats
+from .selection import Chosen, Source, choose
+from .style import COLOURS, NULL, head, journal, legend, only_one, panels, plain, returned, say, tell_rest, thinned
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Panels that are drawn if no test function is named, and coordinates of a matrix of panels.
+PANELS, COORDINATES = 6, 6
+#: Points of a scatter plot or a step curve.
+POINTS = 1000
+#: Scores beyond this, and contractions below that, are drawn at the edge.
+_FAR, _WIDE = 8.0, -1.0
+
+
+def z_contraction(source: Source, f: str | Iterable[str] | None = None, *, ax: Any = None) -> Any:
+    """Draw the z-score of every truth against how much its output learned.
+
+    The z-score is (truth - mean) / sd; the contraction is 1 - sd^2 / var, var being that of the truths. Calibrated
+    normal outputs have 95 % of their points between the lines, at every contraction. Near 1: the data told much; at 0:
+    nothing, however well calibrated; below 0: the output is wider than the belief. It shows points, not a test.
+
+    Parameters
+    ----------
+    source
+        A Result or Replicates.
+    f
+        Names of test functions, a panel each; left out, the first six strong ones.
+    ax
+        Where to draw: Axes, one for each test function.
+
+    Returns
+    -------
+    Axes, or an array of them if there are several test functions.
+
+    Examples
+    --------
+    >>> from ringtrue import check_draws
+    >>> rng = np.random.default_rng(1)
+    >>> z_contraction(check_draws(rng.normal(size=50), rng.normal(size=(50, 19))), "theta").get_ylabel()
+    'z-score, (truth - mean) / sd'
+    """
+    chosen = choose(source, f, most=1 if only_one(ax) else PANELS)
+    with journal():
+        drawn = panels(ax, len(chosen.columns))
+        for one, k in zip(drawn, chosen.columns, strict=True):
+            _draw_contraction(one, chosen, k, chosen.note(k, rest=only_one(ax)))
+        tell_rest(drawn, ax, chosen.rest)
+    return returned(drawn)
+
+
+def scores(replicates: Replicates, k: int) -> tuple[Floats, Floats]:
+    """Return contraction and z-score of the replicates that have both."""
+    truth, mean, sd = (values[replicates.rows, k] for values in (replicates.truth, replicates.mean, replicates.sd))
+    with np.errstate(all="ignore"):
+        variance = float(truth.var(ddof=1)) if truth.size > 1 else math.nan
+        contraction, z = 1 - np.square(sd) / variance, (truth - mean) / sd
+    known = np.isfinite(contraction) & np.isfinite(z)
+    return contraction[known], z[known]
+
+
+def _draw_contraction(ax: Axes, chosen: Chosen, k: int, note: str) -> None:
+    contraction, z = scores(chosen.replicates, k)
+    ax.axhspan(-1.96, 1.96, color=NULL, alpha=0.25, lw=0, zorder=0)
+    ax.axhline(0, color="0.35", lw=0.8, zorder=1)
+    ax.axvline(0, color="0.35", lw=0.8, ls=":", zorder=1)
+    if z.size:
+        far = (np.abs(z) > _FAR) | (contraction < _WIDE)
+        _scatter_contraction(ax, contraction, z, far)
+        note += _missing(chosen.n - z.size) + _beyond(int(far.sum()))
+        note += f", {POINTS} points" if z.size > POINTS else ""
+    else:
+        say(ax, "no mean and sd are known" if chosen.n > 1 else "one replicate has no variance")
+    ax.set(xlabel="contraction, 1 - sd²/var", ylabel="z-score, (truth - mean) / sd")
+    head(ax, chosen.name(k), f"{note}; grey: 95 %")
+
+
+def _scatter_contraction(ax: Axes, contraction: Floats, z: Floats, far: Any) -> None:
+    some = thinned(POINTS, contraction, z)
+    x, y, edge = np.maximum(contraction[some], _WIDE), np.clip(z[some], -_FAR, _FAR), far[some]
+    ax.plot(x[~edge], y[~edge], ".", color=COLOURS[0], alpha=0.5, ms=3, mec="none", label="replicates")
+    if edge.any():
+        ax.plot(x[edge], y[edge], "x", color=COLOURS[1], ms=4, label="beyond", clip_on=False)
+    reach = min(max(4.0, 1.1 * float(np.abs(z).max())), _FAR)
+    ax.set(xlim=(min(-0.05, float(x.min()) - 0.05), 1.02), ylim=(-reach, reach))
+
+
+def _missing(many: int) -> str:
+    return f", {many} without sd" if many else ""
+
+
+def _beyond(many: int) -> str:
+    return f", {many} beyond (crosses)" if many else ""
+
+
+def data_averaged(source: Source, f: str | Iterable[str] | None = None, *, level: float = 0.95, ax: Any = None) -> Any:
+    """Draw whether the outputs, averaged over data, return the belief: one draw of each output against mu0.
+
+    Where mu0 has an exact law of f, the draws' positions in it, as the difference between their distribution function
+    and the diagonal; otherwise the distribution functions of the draws and of fresh draws of mu0. A procedure may pass
+    here and be wrong for every single dataset: weak calibration is an average.
+
+    Parameters
+    ----------
+    source, f, ax
+        As in :func:`z_contraction`.
+    level
+        Chance that a curve stays in its band if the outputs average to mu0. Exact where mu0 is; otherwise the band is
+        Kolmogorov's for two large samples.
+
+    Returns
+    -------
+    Axes, or an array of them if there are several test functions.
+
+    Examples
+    --------
+    >>> from ringtrue import Normal, check_draws
+    >>> rng = np.random.default_rng(1)
+    >>> result = check_draws(rng.normal(size=50), rng.normal(size=(50, 19)), belief=Normal(0, 1))
+    >>> data_averaged(result, "theta").get_ylabel()
+    'excess share of draws below'
+    """
+    lattices.check_level(level)
+    chosen = choose(source, f, most=1 if only_one(ax) else PANELS)
+    with journal():
+        drawn = panels(ax, len(chosen.columns))
+        for one, k in zip(drawn, chosen.columns, strict=True):
+            _draw_average(one, chosen, k, level)
+            head(one, chosen.name(k), f"{chosen.note(rest=only_one(ax))}; grey: {100 * level:.4g} % band")
+        tell_rest(drawn, ax, chosen.rest)
+    return returned(drawn)
+
+
+def _draw_average(ax: Axes, chosen: Chosen, k: int, level: float) -> None:
+    ran = chosen.replicates
+    position, value = ran.weak_u[ran.rows, k], ran.weak_value[ran.rows, k]
+    fresh = ran.reference[:, k]
+    if np.isfinite(position).all():
+        _draw_positions(ax, position, level)
+    elif np.isfinite(value).any() and np.isfinite(fresh).any():
+        _draw_two_samples(ax, value[np.isfinite(value)], fresh[np.isfinite(fresh)], level)
+    else:
+        say(ax, "the belief is not known,\nor gives no draws")
+
+
+def _draw_positions(ax: Axes, position: Floats, level: float) -> None:
+    found = lattices.curve(lattices.counted(position, lattices.CELLS), level=level)
+    x, low, high, share = (np.r_[0.0, v, 1.0] for v in (found.points, found.low, found.high, found.share))
+    ax.fill_between(x, low - x, high - x, color=NULL, alpha=0.35, lw=0, label="band")
+    ax.axhline(0, color="0.35", lw=0.8)
+    ax.plot(x, share - x, color=COLOURS[0], label="outputs")
+    ax.set(xlim=(0, 1), xlabel="position in the belief", ylabel="excess share of draws below")
+
+
+def _draw_two_samples(ax: Axes, drawn: Floats, fresh: Floats, level: float) -> None:
+    reach = float(special.kolmogi(1 - level)) * math.sqrt(1 / drawn.size + 1 / fresh.size)
+    x, share = _steps(fresh)
+    low, high = np.maximum(share - reach, 0), np.minimum(share + reach, 1)
+    ax.fill_between(x, low, high, step="post", color=NULL, alpha=0.35, lw=0, label="band")
+    (belief,) = ax.plot(x, share, drawstyle="steps-post", color="0.2", ls="--", label="belief")
+    (outputs,) = ax.plot(*_steps(drawn), drawstyle="steps-post", color=COLOURS[0], label="outputs")
+    ax.set(ylim=(0, 1), xlabel="value", ylabel="share of draws below")
+    legend(ax, ((outputs, "outputs, averaged"), (belief, "belief")), loc="lower right")
+
+
+def _steps(values: Floats) -> tuple[Floats, Floats]:
+    """Return an empirical distribution function at no more than a thousand of its jumps, first and last included."""
+    ordered = np.sort(values)
+    some = np.unique(np.linspace(0, ordered.size - 1, min(ordered.size, POINTS - 1)).astype(np.int64))
+    return np.r_[ordered[0], ordered[some]], np.r_[0.0, (some + 1) / ordered.size]
+
+
+def scatter_matrix(source: Source, f: str | Iterable[str] | None = None, *, ax: Any = None) -> Any:
+    """Draw truths and one draw of each output, in pairs of coordinates: both clouds should be one.
+
+    Off the diagonal points, on it distribution functions. What a calibrated procedure must return is the law of the
+    truths, correlations included; this shows the weak level only.
+
+    Parameters
+    ----------
+    source
+        A Result or Replicates.
+    f
+        Names of test functions; left out, the first six coordinates of theta, or strong test functions if none is one.
+    ax
+        Where to draw: an array of d x d Axes.
+
+    Returns
+    -------
+    Array of d x d Axes; those above the diagonal are switched off.
+
+    Examples
+    --------
+    >>> from ringtrue import check_draws
+    >>> rng = np.random.default_rng(1)
+    >>> scatter_matrix(check_draws(rng.normal(size=(50, 2)), rng.normal(size=(50, 19, 2)))).shape
+    (2, 2)
+    """
+    chosen = _coordinates(choose(source, f, most=10**9), f)
+    d = len(chosen.columns)
+    with journal():
+        grid = _grid(ax, d)
+        for i, j in np.ndindex(d, d):
+            _draw_pair(grid[i, j], chosen, i, j)
+        notes = [chosen.note(), f"{POINTS} points" if chosen.n > POINTS else "", chosen.rest]
+        head(grid[0, 0], chosen.name(chosen.columns[0]), ", ".join(note for note in notes if note))
+        legend(grid[0, -1], _pair_handles(grid[0, 0]), loc="best" if d == 1 else "upper right")
+    return grid
+
+
+def _coordinates(chosen: Chosen, f: Any) -> Chosen:
+    columns = chosen.replicates.columns
+    entries = tuple(k for k in chosen.columns if columns[k].coordinate)
+    usual = chosen.columns if f is not None or not entries else entries
+    if f is not None and len(usual) > COORDINATES:
+        raise InvalidStudy(f"f must name at most {COORDINATES} test functions here, but {len(usual)} came.")
+    return Chosen(chosen.replicates, usual[:COORDINATES], len(usual[COORDINATES:]))
+
+
+def _grid(ax: Any, d: int) -> Any:
+    import matplotlib.pyplot as plt
+
+    if ax is None:
+        side = max(1.5 * d, 3.0)
+        return plt.subplots(d, d, figsize=(side, side), squeeze=False)[1]
+    return returned_grid(panels(ax, d * d), d)
+
+
+def returned_grid(flat: list[Axes], d: int) -> Any:
+    """Return a list of Axes as a square array."""
+    array = np.empty(d * d, object)
+    array[:] = flat
+    return array.reshape(d, d)
+
+
+def _draw_pair(ax: Axes, chosen: Chosen, i: int, j: int) -> None:
+    if j > i:
+        ax.axis("off")
+        return
+    ran, d = chosen.replicates, len(chosen.columns)
+    for values, colour, mark, name in (
+        (ran.truth, "0.25", "o", "truths"),
+        (ran.weak_value, COLOURS[1], "x", "outputs"),
+    ):
+        x, y = values[ran.rows, chosen.columns[j]], values[ran.rows, chosen.columns[i]]
+        known = np.isfinite(x) & np.isfinite(y)
+        if known.any():
+            look = {"color": colour, "label": name}
+            _draw_cloud(ax, x[known], y[known], mark, look) if i != j else _draw_steps(ax, x[known], name, look)
+    if i == d - 1:
+        ax.set_xlabel(plain(chosen.name(chosen.columns[j]), most=18), parse_math=False)
+    if j == 0:
+        label = "share below" if i == 0 else plain(chosen.name(chosen.columns[i]), most=18)
+        ax.set_ylabel(label, parse_math=False)
+
+
+def _draw_cloud(ax: Axes, x: Floats, y: Floats, mark: str, look: dict[str, Any]) -> None:
+    some = thinned(POINTS, x, y)
+    hollow: dict[str, Any] = {"mfc": "none"} if mark == "o" else {}
+    ax.plot(x[some], y[some], mark, ms=2, mew=0.5, alpha=0.6, **look, **hollow)
+
+
+def _draw_steps(ax: Axes, x: Floats, name: str, look: dict[str, Any]) -> None:
+    ax.plot(*_steps(x), drawstyle="steps-post", ls="--" if name == "truths" else "-", **look)
+
+
+def _pair_handles(ax: Axes) -> list[tuple[Any, str]]:
+    return [(line, str(line.get_label())) for line in ax.lines]

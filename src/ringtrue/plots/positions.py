@@ -1,0 +1,236 @@
+"""Pictures of where truths fall in the outputs: histogram, ECDF, its difference, coverage.
+
+One Axes makes one statement: if the outputs are calibrated, everything drawn in it stays in its grey band with the
+stated chance. What is computed is decided in lattices; this module draws it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import lattices
+from .lattices import Curve, Floats
+from .selection import Chosen, Source, choose
+from .style import COLOURS, NULL, STYLES, head, journal, legend, only_one, panels, plain, returned, say, tell_rest
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Panels, and curves in one panel, that are drawn if no test function is named.
+PANELS, CURVES = 6, 4
+
+
+def pit_histogram(
+    source: Source,
+    f: str | Iterable[str] | None = None,
+    *,
+    bins: int | None = None,
+    level: float = 0.95,
+    ax: Any = None,
+) -> Any:
+    """Draw how often the truth falls in each part of the output; flat is calibrated.
+
+    A U shape is over-confidence, a hump under-confidence, a slope bias. Bars that leave the band are hatched. What
+    averages out inside a bar is not seen; the ECDF sees more.
+
+    Parameters
+    ----------
+    source
+        A Result or Replicates.
+    f
+        Names of test functions, a panel each; left out, the first six strong ones.
+    bins
+        Bars; left out, a number that suits n, and that puts equally many ranks in every bar where one is found.
+        If M + 1 is not a multiple, the randomised positions of the ranks are counted.
+    level
+        Chance that all bars of a panel stay in the band if the outputs are calibrated, by Bonferroni's inequality.
+    ax
+        Where to draw: Axes, one for each test function.
+
+    Returns
+    -------
+    Axes, or an array of them if there are several test functions.
+
+    Examples
+    --------
+    >>> from ringtrue import check_draws
+    >>> rng = np.random.default_rng(1)
+    >>> ax = pit_histogram(check_draws(rng.normal(size=200), rng.normal(size=(200, 19))), "theta")
+    >>> int(sum(bar.get_height() for bars in ax.containers for bar in bars))
+    200
+    """
+    chosen = choose(source, f, most=1 if only_one(ax) else PANELS)
+    found = [lattices.histogram(chosen.replicates, k, bins=bins, level=level) for k in chosen.columns]
+    with journal():
+        drawn = panels(ax, len(chosen.columns))
+        for one, k, bars in zip(drawn, chosen.columns, found, strict=True):
+            _draw_histogram(one, bars)
+            head(one, chosen.name(k), f"{chosen.note(k, rest=only_one(ax))}; grey: {_percent(level)} band, all bars")
+        tell_rest(drawn, ax, chosen.rest)
+    return returned(drawn)
+
+
+def _draw_histogram(ax: Axes, found: lattices.Histogram) -> None:
+    ax.axhspan(found.low, found.high, color=NULL, alpha=0.35, lw=0, label="band", zorder=0)
+    for height, style in ((found.low, ":"), (found.counts.sum() / found.counts.size, "--"), (found.high, ":")):
+        ax.axhline(height, color="0.15", lw=0.7, ls=style, zorder=3)
+    for inside in (True, False):
+        which = found.outside != inside
+        look: dict[str, Any] = (
+            {"fc": COLOURS[5], "ec": "white"} if inside else {"fc": COLOURS[1], "ec": "black", "hatch": "////"}
+        )
+        edges = found.edges[:-1][which]
+        width = found.edges[1] - found.edges[0]
+        ax.bar(edges, found.counts[which], width, align="edge", lw=0.3, zorder=2, label="count", **look)
+    top = max(found.high, int(found.counts.max()), 1)
+    ax.set(xlim=(0, 1), ylim=(0, 1.08 * top), xlabel="position of the truth in the output", ylabel="count")
+
+
+def ecdf(source: Source, f: str | Iterable[str] | None = None, *, level: float = 0.95, ax: Any = None) -> Any:
+    """Draw the distribution function of the positions of the truth; the diagonal is calibrated.
+
+    Parameters
+    ----------
+    source
+        A Result or Replicates.
+    f
+        Names of test functions, a curve each; left out, the first four strong ones.
+    level
+        Chance that all curves stay in the band if the outputs are calibrated: exact for one curve on the lattice of
+        ranks, or of 250 equal cells if there are more ranks or none; by Bonferroni's inequality for several.
+    ax
+        Where to draw.
+
+    Notes
+    -----
+    A curve leaves the band of a panel of its own if and only if ``uniformity.ecdf_gamma`` rejects on the same
+    lattice. Curves are drawn at the points of the lattice; between them they may be off by one cell.
+
+    Examples
+    --------
+    >>> from ringtrue import check_draws
+    >>> rng = np.random.default_rng(1)
+    >>> ax = ecdf(check_draws(rng.normal(size=200), rng.normal(size=(200, 19))))
+    >>> len(ax.lines[-1].get_xdata())
+    21
+    """
+    return _curves(source, f, level, ax, difference=0.0, ylabel="share of truths below")
+
+
+def ecdf_difference(
+    source: Source, f: str | Iterable[str] | None = None, *, level: float = 0.95, ax: Any = None
+) -> Any:
+    """Draw the distribution function of the positions of the truth minus the diagonal; zero is calibrated.
+
+    Above zero at p: too many truths in the lowest part p of their outputs. An S that rises first is over-confidence,
+    one that falls first under-confidence; a hump is outputs that lie too high, a trough outputs that lie too low.
+
+    Parameters
+    ----------
+    source, f, level, ax
+        As in :func:`ecdf`.
+
+    Examples
+    --------
+    >>> from ringtrue import check_draws
+    >>> rng = np.random.default_rng(1)
+    >>> ax = ecdf_difference(check_draws(rng.normal(size=200), rng.normal(size=(200, 19))))
+    >>> ax.get_ylabel()
+    'excess share of truths below'
+    """
+    return _curves(source, f, level, ax, difference=1.0, ylabel="excess share of truths below")
+
+
+def _curves(source: Any, f: Any, level: float, ax: Any, *, difference: float, ylabel: str) -> Any:
+    chosen = choose(source, f, most=CURVES)
+    each = 1 - (1 - level) / len(chosen.columns)
+    found = [lattices.curve(lattices.positions(chosen.replicates, k), level=each) for k in chosen.columns]
+    with journal():
+        (one,) = panels(ax, 1)
+        draw_curves(one, found, chosen, level=level, difference=difference)
+        one.set(xlabel="position in the output", ylabel=ylabel)
+    return one
+
+
+def coverage_curve(source: Source, f: str | Iterable[str] | None = None, *, level: float = 0.95, ax: Any = None) -> Any:
+    """Draw how often central intervals contain the truth against how often they should; the diagonal is calibrated.
+
+    Below the diagonal is over-confidence, or bias. Bias and under-confidence may cancel; the ECDF tells them apart.
+
+    Parameters
+    ----------
+    source, f, ax
+        As in :func:`ecdf`.
+    level
+        Chance that all curves stay in the band if the outputs are calibrated, as in :func:`ecdf`; of the nominal levels
+        that M draws allow, at least that chance if M is even.
+
+    Examples
+    --------
+    >>> from ringtrue import check_draws
+    >>> rng = np.random.default_rng(1)
+    >>> ax = coverage_curve(check_draws(rng.normal(size=200), rng.normal(size=(200, 19))))
+    >>> [round(float(x), 2) for x in ax.lines[-1].get_xdata()[:3]]
+    [0.0, 0.1, 0.2]
+    """
+    chosen = choose(source, f, most=CURVES)
+    each = 1 - (1 - level) / len(chosen.columns)
+    found = [lattices.central(chosen.replicates, k, level=each) for k in chosen.columns]
+    with journal():
+        (one,) = panels(ax, 1)
+        draw_curves(one, found, chosen, level=level, difference=0.0)
+        one.set(xlabel="nominal level of central intervals", ylabel="share that contain the truth")
+        if not any(part.points.size for part in found):
+            say(one, "one draw has no central interval")
+    return one
+
+
+def draw_curves(ax: Axes, found: list[Curve], chosen: Chosen, *, level: float, difference: float) -> None:
+    """Draw curves over their bands, minus so many times the diagonal, and say whose they are."""
+    ax.plot([0, 1], [0, 1 - difference], color="0.35", lw=0.8, zorder=1)
+    draw_bands(ax, found, difference)
+    handles = [
+        (_draw_curve(ax, part, j, difference), plain(chosen.name(k)))
+        for j, (part, k) in enumerate(zip(found, chosen.columns, strict=True))
+    ]
+    ax.set_xlim(0, 1)
+    if not difference:
+        ax.set_ylim(0, 1)
+    alone = len(chosen.columns) == 1
+    title = chosen.name(chosen.columns[0]) if alone else chosen.rest or f"{len(chosen.columns)} test functions"
+    head(ax, title, f"{_common_note(chosen)}; grey: {_percent(level)} band" + ("" if alone else ", all curves"))
+    legend(ax, [] if alone else handles)
+
+
+def draw_bands(ax: Axes, found: list[Curve], difference: float) -> None:
+    """Draw every different band once."""
+    for part in {part.points.size: part for part in found}.values():
+        x, low, high = (_with_ends(values) for values in (part.points, part.low, part.high))
+        made = ax.fill_between(x, low - difference * x, high - difference * x, color=NULL, alpha=0.35, lw=0, zorder=0)
+        made.set_label("band")
+
+
+def _draw_curve(ax: Axes, part: Curve, j: int, difference: float) -> Any:
+    x, y = _with_ends(part.points), _with_ends(part.share)
+    marker = "." if x.size <= 32 else ""
+    colour, style = COLOURS[j % len(COLOURS)], STYLES[j % len(STYLES)]
+    (line,) = ax.plot(x, y - difference * x, color=colour, ls=style, marker=marker, zorder=2 + j)
+    return line
+
+
+def _with_ends(inner: Floats) -> Floats:
+    """Return values with the 0 and 1 that every distribution function has at 0 and 1."""
+    return np.concatenate([[0.0], inner, [1.0]])
+
+
+def _percent(level: float) -> str:
+    return f"{100 * level:.4g} %"
+
+
+def _common_note(chosen: Chosen) -> str:
+    """Return n and M if all columns share them, else n alone."""
+    notes = {chosen.note(k) for k in chosen.columns}
+    return notes.pop() if len(notes) == 1 else chosen.note() + ", M differs"

@@ -1,0 +1,102 @@
+"""Which test functions are drawn, and what is to be said of them. It draws nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InvalidStudy
+from ..judgement import judge
+from ..replicates import Replicates
+from ..results import Result
+
+Source = Result | Replicates
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Replicates, the columns to draw, and how many more there would have been."""
+
+    replicates: Replicates
+    columns: tuple[int, ...]
+    left_out: int
+
+    @property
+    def n(self) -> int:
+        """The number of replicates that were not lost."""
+        return self.replicates.n - len(self.replicates.failures)
+
+    def name(self, k: int) -> str:
+        """Return what the user calls column k."""
+        return self.replicates.columns[k].name
+
+    def note(self, k: int | None = None, *, rest: bool = False) -> str:
+        """Return n, M, and what is not drawn."""
+        parts = [f"n = {self.n}"]
+        if k is not None and (draws := route(self.replicates, k)):
+            parts.append(draws)
+        if self.replicates.failures:
+            parts.append(f"{len(self.replicates.failures)} lost, not drawn")
+        if rest and self.rest:
+            parts.append(self.rest)
+        return ", ".join(parts)
+
+    @property
+    def rest(self) -> str:
+        """Say how many test functions are not drawn, if any."""
+        return f"{len(self.columns)} of {len(self.columns) + self.left_out} test functions" if self.left_out else ""
+
+
+def route(replicates: Replicates, k: int) -> str:
+    """Return M as a figure states it; nothing where the law was exact."""
+    words = replicates.route(k)
+    return words.replace("ranks of ", "M = ") if words != "exact" else ""
+
+
+def replicates_of(source: Any) -> Replicates:
+    """Return the replicates of a result, or themselves."""
+    if isinstance(source, Result):
+        source = source.replicates
+    if not isinstance(source, Replicates):
+        raise TypeError(f"a Result or Replicates is needed, but {type(source).__name__} arrived.")
+    if len(source.failures) == source.n:
+        raise InvalidStudy(f"at least one replicate is needed, but all {source.n} were lost; see .failures.")
+    return source
+
+
+def result_of(source: Any) -> Result:
+    """Return the result, or that of judging the replicates with the default settings."""
+    return source if isinstance(source, Result) else judge(replicates_of(source))
+
+
+def choose(source: Any, f: str | Iterable[str] | None, *, most: int) -> Chosen:
+    """Return the columns with the given names; without names, the first strong ones, or the first if none is.
+
+    Examples
+    --------
+    >>> from ringtrue.judgement import check_draws
+    >>> choose(check_draws([0.5], [[0.1, 0.7]]), None, most=1).columns
+    (0,)
+    """
+    replicates = replicates_of(source)
+    names = [column.name for column in replicates.columns]
+    if f is not None:
+        return Chosen(replicates, tuple(_index(names, one) for one in _as_names(f)), 0)
+    strong = [k for k, column in enumerate(replicates.columns) if column.level == "strong"]
+    usual = strong or list(range(len(names)))
+    return Chosen(replicates, tuple(usual[:most]), max(len(usual) - most, 0))
+
+
+def _as_names(f: Any) -> list[str]:
+    wanted = [f] if isinstance(f, str) else list(f)
+    if not wanted:
+        raise InvalidStudy("f must name at least one test function, but none came; leave it out for the first few.")
+    return wanted
+
+
+def _index(names: list[str], name: Any) -> int:
+    if name not in names:
+        some = ", ".join(map(repr, names[:10])) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+        raise InvalidStudy(f"f must name test functions of this run, {some}, but {name!r} came.")
+    return names.index(name)

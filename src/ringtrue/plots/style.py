@@ -1,0 +1,184 @@
+"""How figures look: one style for all, and where a drawing goes. It knows nothing of what is drawn.
+
+matplotlib is imported when something is drawn, never before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InvalidStudy, RingtrueError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Colours of Okabe and Ito, which people with any colour vision can tell apart; the first four also in grey.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+#: Line styles and markers to go with them: colour is never the only difference.
+STYLES = ("-", "--", "-.", ":")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+#: What belongs to the null hypothesis is drawn in this grey.
+NULL = "0.6"
+#: Panels side by side before a new row starts.
+_ACROSS = 3
+#: Letters of a name before its middle is cut out.
+_LETTERS = 36
+
+_SETTINGS: dict[str, Any] = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "legend.fontsize": 7,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.5,
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+    "figure.dpi": 150,
+    "savefig.dpi": 300,
+    "svg.hashsalt": "ringtrue",
+    # A name is not TeX.
+    "text.usetex": False,
+}
+
+
+@contextmanager
+def journal() -> Iterator[None]:
+    """Use the style of the figures inside the block, and leave the user's settings as they were."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise RingtrueError("plots need matplotlib; run: pip install 'ringtrue[plot]'") from None
+    with mpl.rc_context(_SETTINGS):  # type: ignore[arg-type]
+        yield
+
+
+def footnote(figure: Any, text: str, *, y: float = 0.005) -> None:
+    """Write n, seed or time in small type at the bottom of a figure, or below it (y < 0)."""
+    figure.text(0.995, y, text, ha="right", va="bottom" if y > 0 else "top", fontsize=6, color="0.4")
+
+
+def panels(ax: Any, count: int, *, width: float = 2.6, height: float = 2.2) -> list[Axes]:
+    """Return as many Axes as asked for: the user's, or those of a new figure."""
+    if ax is None:
+        return _new_panels(count, width, height)
+    given = [ax] if _is_axes(ax) else list(np.ravel(np.asarray(ax, object)))
+    if not all(_is_axes(one) for one in given):
+        raise TypeError(f"ax must be matplotlib Axes, or several in an array, but {type(ax).__name__} arrived.")
+    if len(given) != count:
+        raise InvalidStudy(f"ax must hold {count} Axes, one for each panel, but {len(given)} arrived; see f=.")
+    return given
+
+
+def _is_axes(one: Any) -> bool:
+    from matplotlib.axes import Axes as Real
+
+    return isinstance(one, Real)
+
+
+def only_one(ax: Any) -> bool:
+    """Whether there is room for one panel only."""
+    return ax is not None and not isinstance(ax, (Sequence, np.ndarray))
+
+
+def _new_panels(count: int, width: float, height: float) -> list[Axes]:
+    import matplotlib.pyplot as plt
+
+    across = min(count, _ACROSS)
+    down = math.ceil(count / across)
+    alone = 1.3 if count == 1 else 1.0
+    figure, grid = plt.subplots(down, across, figsize=(alone * width * across, alone * height * down), squeeze=False)
+    cells = list(grid.ravel())
+    for spare in cells[count:]:
+        figure.delaxes(spare)
+    return cells[:count]
+
+
+def returned(drawn: Sequence[Axes]) -> Any:
+    """Return one Axes as itself, several as an array."""
+    if len(drawn) == 1:
+        return drawn[0]
+    array = np.empty(len(drawn), object)
+    array[:] = drawn
+    return array
+
+
+def plain(text: Any, *, most: int = _LETTERS) -> str:
+    """Return a name as one line that the font can show; what it cannot show becomes a square.
+
+    Draw it with ``parse_math=False``: a dollar sign in a name is a dollar sign.
+
+    Examples
+    --------
+    >>> plain("log  sigma_1\\n")
+    'log sigma_1'
+    """
+    line = " ".join(str(text).split())
+    if len(line) > most:
+        line = f"{line[: most // 2]}…{line[-(most - most // 2 - 1) :]}"
+    return "".join(letter if letter.isascii() and letter.isprintable() else _shown(letter) for letter in line)
+
+
+def _shown(letter: str) -> str:
+    from matplotlib import rcParams
+
+    return letter if _has_glyph(ord(letter), tuple(rcParams["font.family"])) else "\N{WHITE SQUARE}"
+
+
+@lru_cache(maxsize=1024)
+def _has_glyph(code: int, families: tuple[str, ...]) -> bool:
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    return any(get_font(findfont(FontProperties(family=[one]))).get_char_index(code) for one in families)
+
+
+def head(ax: Axes, title: str, note: str = "") -> None:
+    """Write a title, and n and M in small type below it."""
+    ax.set_title(plain(title), loc="left", pad=11 if note else None, parse_math=False)
+    if note:
+        small = ax.annotate(note, (0, 1), xytext=(0, 3), xycoords="axes fraction", textcoords="offset points")
+        small.set(fontsize=6, color="0.35", va="bottom", parse_math=False)
+        small.set_in_layout(False)  # a long note must not squeeze the panel
+
+
+def tell_rest(drawn: Sequence[Axes], ax: Any, text: str) -> None:
+    """Write what is not drawn below a new figure."""
+    if text and ax is None:
+        drawn[0].get_figure(root=True).supxlabel(text, x=0.99, ha="right", fontsize=6, color="0.35")  # type: ignore[union-attr]
+
+
+def say(ax: Axes, text: str) -> None:
+    """Write why there is nothing to see."""
+    ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", fontsize=7, color="0.35", wrap=True)
+
+
+def legend(ax: Axes, handles: Iterable[tuple[Any, str]], **where: Any) -> None:
+    """Add a legend whose labels are any text, underscores and dollar signs included."""
+    pairs = list(handles)
+    if not pairs:
+        return
+    # matplotlib hides labels that start with an underscore, so the text is put in afterwards.
+    look = {"frameon": True, "framealpha": 0.8, "edgecolor": "none", "loc": "best", **where}
+    made = ax.legend([handle for handle, _ in pairs], ["x"] * len(pairs), **look)
+    for text, (_, label) in zip(made.get_texts(), pairs, strict=True):
+        text.set(text=label, parse_math=False)
+
+
+def thinned(most: int, *values: Any) -> Any:
+    """Return the indices of at most so many points, evenly spaced, the extremes of all coordinates among them."""
+    size = len(values[0])
+    if size <= most:
+        return np.arange(size)
+    extremes = [index for one in values for index in (int(np.argmin(one)), int(np.argmax(one)))]
+    spaced = np.linspace(0, size - 1, most - len(extremes)).astype(np.int64)
+    return np.union1d(spaced, extremes)

@@ -1,0 +1,167 @@
+"""Pictures of a result as SVG that can stand inside a page.
+
+Draws with :mod:`ringtrue.plots`, and makes the drawings fit to embed: no scripts, no styles that leak into the page, no
+identifiers that clash, words for those who cannot see them.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from .. import plots
+from ..plots.style import journal
+from ..results import Result
+from .content import PICTURED, ranked, short
+
+#: Inches; a page has room for three side by side, a phone for one.
+_SIZE, _WIDE = (3.3, 2.6), 6.5
+_MARGINS = {"left": 0.2, "right": 0.97, "bottom": 0.17, "top": 0.87}
+#: Rows of the caterpillar.
+_ROWS = 40
+#: Text stays text: smaller, and any browser has fonts for it.
+_STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "ringtrue"}
+#: How to read each picture; what this run shows is said beside it.
+_HOW = {
+    "pit_histogram": "Histogram of where the truth falls in the output. Calibrated: flat, all bars inside the band.",
+    "ecdf_difference": "How many more truths than expected lie below each point of the output. Calibrated: inside "
+    "the band everywhere.",
+    "coverage_curve": "How often central intervals contain the truth, against what they promise. Calibrated: inside "
+    "the band.",
+    "z_contraction": "Error of each output in units of its own sd, against how much the data narrowed the belief. "
+    "Calibrated: 95 % of the points between the lines. Useful: points to the right.",
+    "data_averaged": "The outputs averaged over data, against the belief. Calibrated: inside the band.",
+    "caterpillar": "The spread factor of the test functions, those with most evidence first. Calibrated: 1.",
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing, how to read it, and whether it needs the width of the page."""
+
+    svg: str
+    caption: str
+    wide: bool
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The pictures of one test function, and how to read its shape."""
+
+    name: str
+    reading: str
+    pictures: tuple[Picture, ...]
+
+
+def panels(result: Result) -> list[Panel]:
+    """Return the pictures of the test functions with most evidence, at most six."""
+    return [_panel(result, k) for k in ranked(result)[:PICTURED]]
+
+
+def _panel(result: Result, k: int) -> Panel:
+    name, reading = result.replicates.columns[k].name, plots.reading(result, k)
+    kinds = ("pit_histogram", "ecdf_difference", "coverage_curve")
+    pictures = tuple(_picture(kind, result, name, mark=f"f{k}", reading=reading) for kind in kinds)
+    return Panel(short(name), reading, pictures)
+
+
+def overview(result: Result) -> list[Picture]:
+    """Return the pictures that are about all test functions, or about the worst that has one."""
+    ran, order, found = result.replicates, ranked(result), []
+    if len({row.f for row in result.measures}) > 1:
+        found.append(_caterpillar(result))
+    for kind, values in (("z_contraction", ran.sd), ("data_averaged", ran.weak_value)):
+        known = [k for k in order if np.isfinite(values[ran.rows, k]).any()]
+        if known:
+            found.append(_picture(kind, result, ran.columns[known[0]].name, mark="all"))
+    return found
+
+
+def _picture(kind: str, result: Result, name: str, *, mark: str, reading: str = "") -> Picture:
+    label = " ".join(part for part in (f"{short(name)}:", reading, _HOW[kind]) if part)
+    svg = as_svg(partial(getattr(plots, kind), result, [name]), mark=f"{mark}-{kind}", label=label)
+    return Picture(svg, _HOW[kind], wide=False)
+
+
+def _caterpillar(result: Result) -> Picture:
+    rows = min(len({row.f for row in result.measures}), _ROWS)
+    how = _HOW["caterpillar"]
+    draw = partial(plots.caterpillar, result, most=_ROWS)
+    return Picture(as_svg(draw, mark="all", label=how, size=(_WIDE, 1.0 + 0.17 * rows)), how, wide=True)
+
+
+def as_svg(draw: Callable[..., Any], *, mark: str, label: str, size: tuple[float, float] = _SIZE) -> str:
+    """Return what is drawn on fresh axes as SVG for the inside of a page.
+
+    Parameters
+    ----------
+    draw
+        Takes ``ax`` and draws on it.
+    mark
+        Goes before every identifier, so that drawings on one page do not clash.
+    label
+        What a screen reader says.
+    size
+        Width and height in inches.
+    """
+    import matplotlib as mpl
+    import matplotlib.style
+    from matplotlib.figure import Figure
+
+    file = io.BytesIO()
+    wide = size[0] == _WIDE
+    # Finding margins takes as long as drawing; only long names beside an axis need it.
+    style = {**_STYLE, "figure.constrained_layout.use": wide}
+    with matplotlib.style.context("default"), journal(), mpl.rc_context(style), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # the browser has fonts for what matplotlib's lack
+        figure = Figure(figsize=size)
+        draw(ax=figure.subplots(gridspec_kw=None if wide else _MARGINS))
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    return embedded(file.getvalue(), mark=mark, label=label)
+
+
+def embedded(svg: bytes, *, mark: str, label: str) -> str:
+    """Return an SVG file as an element for the inside of a page, with a label, and identifiers of its own.
+
+    Parameters
+    ----------
+    svg
+        The file that matplotlib writes.
+    mark, label
+        As in :func:`as_svg`.
+    """
+    root = ElementTree.fromstring(svg)
+    for parent in root.iter():
+        for child in list(parent):
+            if _local(child.tag) in ("metadata", "style", "script"):
+                parent.remove(child)
+    for element in root.iter():
+        # Inside HTML, SVG needs no namespaces.
+        element.tag = _local(element.tag)
+        element.attrib = {_local(key): _marked(_local(key), value, mark) for key, value in element.attrib.items()}
+    root.attrib.pop("version", None)
+    # What the style sheet that matplotlib writes would have said, to the whole page.
+    root.attrib |= {"stroke-linejoin": "round", "stroke-linecap": "butt", "role": "img", "aria-label": label}
+    for side in ("width", "height"):
+        root.attrib[side] = root.attrib[side].removesuffix("pt")
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _local(name: str) -> str:
+    return name.rpartition("}")[2]
+
+
+def _marked(key: str, value: str, mark: str) -> str:
+    if key == "id":
+        return f"{mark}-{value}"
+    if key == "href":
+        return re.sub(r"^#", f"#{mark}-", value)
+    return value.replace("url(#", f"url(#{mark}-")

@@ -1,0 +1,119 @@
+"""From a result to files: the page and its twin.
+
+Puts content and pictures into the template. Everything that comes from a user is escaped by the template; pictures are
+escaped where they are made.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ..errors import RingtrueError
+from ..export import Origin, as_text, clean, document, write
+from ..progress import duration
+from ..results import Result, Verdict, format_p
+from . import content
+
+_TITLES = {
+    Verdict.MISCALIBRATED: "Miscalibrated",
+    Verdict.WITHIN_TOLERANCE: "Within tolerance",
+    Verdict.INCONCLUSIVE: "Inconclusive",
+}
+
+
+def report(result: Result, path: str | os.PathLike[str], *, origin: Origin | None = None) -> Path:
+    """Write a result as one self-contained HTML page, and as JSON beside it; return the page's file.
+
+    Parameters
+    ----------
+    result
+        The answer.
+    path
+        Where the page goes, such as "report.html"; the JSON has the same name with the ending .json.
+    origin
+        The store that the replicates came from, if any: its fingerprint and progress are shown.
+    """
+    if not isinstance(result, Result):
+        raise TypeError(f"report needs the Result that judge or check returns, but {type(result).__name__} arrived.")
+    target, twin = need_place(path)
+    plain = document(result, origin=origin)
+    text = render(result, plain, twin=twin.name)
+    write(twin, as_text(plain))
+    return write(target, text)
+
+
+def need_place(path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """Return the files of a page and its twin; refuse, before anything is computed, what could not be written."""
+    for module in ("matplotlib", "jinja2"):
+        _need(module)
+    target = Path(path)
+    twin = target.with_suffix(".json")
+    if twin == target:
+        raise RingtrueError(f"a page should end in .html, but {target} arrived, where the JSON beside it would go.")
+    if target.is_dir() or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
+        raise RingtrueError(f"a page must go into a folder that can be written to, but {target} cannot be written.")
+    return target, twin
+
+
+def render(result: Result, plain: dict[str, Any], *, twin: str) -> str:
+    """Return the page as text.
+
+    Parameters
+    ----------
+    result
+        The answer.
+    plain
+        Its twin.
+    twin
+        The name of the file that the twin is in.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    from . import figures
+
+    environment = Environment(
+        loader=PackageLoader("ringtrue.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalised,
+    )
+    environment.filters |= {"short": content.short, "p": format_p, "duration": duration, "svg": Markup}
+    return environment.get_template("page.html").render(
+        result=result,
+        plain=plain,
+        title=_TITLES[result.verdict],
+        word=result.verdict.name.lower().replace("_", "-"),
+        sentences=_sentences(result),
+        advice=content.advice(result),
+        blind_spots=content.blind_spots(result),
+        measures=content.cells(result),
+        tests=content.tests(result),
+        rows=content.ROWS,
+        panels=figures.panels(result),
+        overview=figures.overview(result),
+        causes=content.causes(result.replicates),
+        twin=twin,
+    )
+
+
+def _sentences(result: Result) -> list[str]:
+    """Return the lines of the sentence; the verdict's word stands above it already."""
+    lines = [content.short(line, 2000) for line in result.sentence.splitlines()]
+    return [line for line in lines if line]
+
+
+def _finalised(value: Any) -> Any:
+    return clean(value) if type(value) is str else value
+
+
+def _need(module: str) -> None:
+    try:
+        import_module(module)
+    except ImportError:
+        raise RingtrueError(f"a report needs {module}; run: pip install 'ringtrue[plot]'") from None

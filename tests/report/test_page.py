@@ -1,0 +1,258 @@
+"""The page says what the result says, whatever the result is, and lets nothing of a user's act."""
+
+import re
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ringtrue as rt
+from ringtrue.errors import RingtrueError
+from ringtrue.report import content, figures, page, report
+from ringtrue.results import Verdict
+
+from . import examples
+from .examples import EXAMPLES, HOSTILE, calibrated, failing, hostile, over_confident, single, wide
+from .pages import Element, parsed
+
+MANY = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.__name__)
+
+
+@cache
+def _text(example: Callable[[], rt.Result]) -> str:
+    from ringtrue.export import document
+
+    return page.render(example(), document(example()), twin="x.json")
+
+
+@cache
+def _tree(example: Callable[[], rt.Result]) -> Element:
+    return parsed(_text(example))
+
+
+def _section(tree: Element, name: str) -> Element:
+    return next(one for one in tree.all("section") if one.attributes["id"] == name)
+
+
+# What it says.
+
+
+@MANY
+def test_the_verdict_comes_first(example: Callable[[], rt.Result]) -> None:
+    """The first section has the verdict and the sentence, and the title has the verdict."""
+    first = next(_tree(example).all("section"))
+    result = example()
+    assert result.verdict.value in first.words().lower()
+    assert " ".join(result.sentence.split()[:6]) in first.words()
+    assert result.verdict.value in next(_tree(example).all("title")).words().lower()
+
+
+@MANY
+def test_sections_are_in_order(example: Callable[[], rt.Result]) -> None:
+    """Verdict, what to do, measures, pictures, blind spots, failures if any, settings."""
+    names = [one.attributes["id"] for one in _tree(example).all("section")]
+    wanted = ["verdict", "todo", "measures", "pictures", "unseen", "failures", "settings"]
+    assert names == [name for name in wanted if name != "failures" or example().replicates.failures]
+
+
+def test_measures_are_in_the_table() -> None:
+    """Every measure of every test function has a cell with its estimate."""
+    words = _section(_tree(over_confident), "measures").words()
+    for row in over_confident().measures:
+        assert content._cell(row).estimate in words
+
+
+def test_the_worst_functions_are_pictured() -> None:
+    """Of 500 test functions, six have pictures, the wrong one first, and all are in the tables."""
+    tree = _tree(wide)
+    heads = [one.words() for one in _section(tree, "pictures").all("h3")]
+    assert heads[0] == "theta[321]"
+    assert len(heads) == 7  # and one for the pictures of all
+    rows = {one.words() for one in _section(tree, "measures").all("th") if one.attributes["scope"] == "row"}
+    assert len(rows) == 500
+
+
+def test_what_could_not_be_seen_is_said() -> None:
+    """Resolution, untested levels and lost replicates are listed."""
+    words = _section(_tree(over_confident), "unseen").words()
+    assert f"{over_confident().resolution.bias:.3g} sd" in words
+    assert "Level reversible, not tested" in words
+    assert "Level auto, not tested" in words
+    assert "Level strong" not in words
+    assert "lost replicate" in _section(_tree(failing), "unseen").words()
+
+
+def test_failures_are_grouped_with_a_traceback_each() -> None:
+    """Each cause has its count, its replay call and one traceback, folded."""
+    section = _section(_tree(failing), "failures")
+    causes = failing().replicates.causes()
+    folded = list(section.all("details"))
+    assert len(folded) == len(causes)
+    for one, (_, many, failure) in zip(folded, causes, strict=True):
+        assert next(one.all("summary")).words().startswith(f"{many} ×")
+        assert failure.replay in one.words()
+        assert "Traceback" in next(one.all("pre")).text
+
+
+def test_very_many_causes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Causes beyond the twentieth are a number, so that a page stays a page."""
+    monkeypatch.setattr(content, "CAUSES", 2)
+    shown, left = content.causes(failing().replicates)
+    assert len(shown) == 2
+    assert sum(one.count for one in shown) + left == len(failing().replicates.failures)
+
+
+def test_advice_names_the_factor() -> None:
+    """A miscalibrated result says what to multiply by, and to use another seed afterwards."""
+    spread = next(row for row in over_confident().measures if row.name == "spread")
+    lines = content.advice(over_confident())
+    assert f"by {spread.estimate:.2f}" in lines[0]
+    assert any("another seed" in line for line in lines)
+
+
+def test_inconclusive_is_not_a_pass() -> None:
+    """An inconclusive result says that it is not one."""
+    assert single().verdict is Verdict.INCONCLUSIVE
+    assert "not read this as a pass" in content.advice(single())[0].replace("Do ", "")
+
+
+def test_settings_have_versions_and_seed() -> None:
+    """Versions of everything that matters, seed, alpha and date are on the page."""
+    words = _section(_tree(calibrated), "settings").words()
+    for word in ("ringtrue", "numpy", "scipy", "python", "seed", "alpha", "coverage 20 points"):
+        assert word in words
+
+
+# What it must not do.
+
+
+@MANY
+def test_nothing_acts_and_nothing_is_loaded(example: Callable[[], rt.Result]) -> None:
+    """No script, no handler, no frame, no image, no address outside the page; links lead to existing places."""
+    tree = _tree(example)
+    tags = {one.tag for one in tree.all()}
+    assert not tags & {"script", "img", "iframe", "object", "embed", "link", "base", "form", "image", "foreignobject"}
+    places = {one.attributes.get("id") for one in tree.all()}
+    for one in tree.all():
+        assert not [key for key in one.attributes if key.startswith("on")]
+        for key in ("href", "src", "xlink:href", "action"):
+            if key in one.attributes:
+                assert one.attributes[key].removeprefix("#") in places
+        used = one.attributes.get("style", "") + one.attributes.get("clip-path", "")
+        assert "url(" not in used.replace("url(#", "")
+    assert "@import" not in _text(example)
+    assert "default-src 'none'" in _text(example)
+
+
+@MANY
+def test_identifiers_are_unique(example: Callable[[], rt.Result]) -> None:
+    """No identifier occurs twice, though every picture brings its own."""
+    names = [one.attributes["id"] for one in _tree(example).all() if "id" in one.attributes]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_names_are_shown_as_text(name: str) -> None:
+    """A name that is HTML, a template, TeX or control characters appears as its own letters."""
+    shown = " ".join(content.short(name.replace("\udc80", "\\udc80")).split())
+    assert shown in _section(_tree(hostile), "measures").words()
+
+
+def test_hostile_errors_are_shown_as_text() -> None:
+    """A message that is HTML appears as its own letters."""
+    words = _section(_tree(failing), "failures").words()
+    messages = [" ".join(failure.error.split())[:60] for failure in failing().replicates.failures]
+    assert any("<" in message for message in messages)
+    assert all(message.replace("\udc80", "\\udc80")[:50] in words for message in messages)
+
+
+def test_pictures_keep_hostile_text_inside() -> None:
+    """Text in a picture is text: the SVG parses, and its elements are matplotlib's alone."""
+
+    def draw(ax: Any) -> None:
+        ax.set_title("</svg><script>alert(1)</script> & \"'", parse_math=False)
+
+    svg = figures.as_svg(draw, mark="m", label='"><script>')
+    tree = parsed(svg)
+    assert not list(tree.all("script"))
+    assert "<script>alert(1)</script>" in next(tree.all("svg")).words()
+    assert next(tree.all("svg")).attributes["aria-label"] == '"><script>'
+
+
+def test_an_unescaped_page_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broken twin: without escaping, the same look finds the script."""
+    import jinja2
+
+    real = jinja2.Environment
+    monkeypatch.setattr(jinja2, "Environment", lambda **settings: real(**{**settings, "autoescape": False}))
+    from ringtrue.export import document
+
+    text = page.render(failing(), document(failing()), twin="x.json")
+    assert "<script>" in text
+    assert "<script>" not in _text(failing)
+
+
+@MANY
+def test_pages_are_small(example: Callable[[], rt.Result]) -> None:
+    """No page comes near five megabytes."""
+    assert len(_text(example).encode()) < 2_500_000
+
+
+# Files.
+
+
+def test_the_twin_lies_beside_the_page(tmp_path: Path) -> None:
+    """report writes two files with one stem, and returns the page."""
+    file = over_confident().report(tmp_path / "x.html")
+    assert file == tmp_path / "x.html"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["x.html", "x.json"]
+
+
+@pytest.mark.parametrize("name", ["x.json", "absent/x.html", "."])
+def test_a_place_that_will_not_do_is_refused(name: str, tmp_path: Path) -> None:
+    """What could not be written is refused with a sentence, and nothing is written."""
+    with pytest.raises(RingtrueError, match="a page"):
+        report(over_confident(), tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_things_are_refused(tmp_path: Path) -> None:
+    """Replicates are not a result."""
+    with pytest.raises(TypeError, match="but Replicates arrived"):
+        report(over_confident().replicates, tmp_path / "x.html")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("module", ["matplotlib", "jinja2"])
+def test_a_missing_extra_is_one_sentence(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the extra, the error ends in the command to run."""
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(RingtrueError, match=rf"needs {module}; run: pip install 'ringtrue\[plot\]'$"):
+        report(over_confident(), tmp_path / "x.html")
+
+
+def test_the_settings_of_the_user_are_left_alone() -> None:
+    """A user's matplotlib style neither changes the pictures nor is changed by them."""
+    import matplotlib as mpl
+
+    with mpl.rc_context({"text.usetex": True, "axes.facecolor": "black", "svg.fonttype": "path"}):
+        text = page.render(single(), {**_plain(single)}, twin="x.json")
+        assert mpl.rcParams["axes.facecolor"] == "black"
+    assert _pictures(text) == _pictures(_text(single))
+
+
+def _plain(example: Callable[[], rt.Result]) -> dict[str, Any]:
+    from ringtrue.export import document
+
+    return document(example())
+
+
+def _pictures(text: str) -> list[str]:
+    return re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
+
+
+def test_examples_cover_the_verdicts() -> None:
+    """The pages looked at have all three verdicts."""
+    assert {example().verdict for example in examples.EXAMPLES} == set(Verdict)
