@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
@@ -21,34 +21,39 @@ def _blocks(page: Path) -> list[tuple[str, str]]:
     return [(language, text) for language, text in found]
 
 
-def _snippets() -> list[tuple[str, str]]:
-    return [
-        (f"{page.name}-{i}", text)
-        for page in PAGES
-        for i, (language, text) in enumerate(_blocks(page))
-        if language == "python"
-    ]
+def _snippets() -> list[tuple[str, str, str | None]]:
+    """Return the python blocks by name, each with the text block that follows, which quotes what it prints."""
+    found = []
+    for page in PAGES:
+        blocks = [*_blocks(page), ("", "")]
+        for i, (language, text) in enumerate(blocks):
+            if language == "python":
+                quoted = blocks[i + 1][1] if blocks[i + 1][0] == "text" else None
+                found.append((f"{page.relative_to(ROOT)}-{i}", text, quoted))
+    return found
 
 
-def _printed(code: str) -> str:
-    """Run a snippet in a namespace of its own and return what it prints."""
+def _printed(code: str, folder: Path) -> str:
+    """Run a snippet in a namespace and a folder of its own and return what it prints."""
     out = io.StringIO()
-    with contextlib.redirect_stdout(out):
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out):
         exec(compile(code, "<snippet>", "exec"), {"__name__": "__snippet__"})
     return out.getvalue()
 
 
-@pytest.mark.parametrize(("name", "code"), _snippets(), ids=[name for name, _ in _snippets()])
-def test_snippets_run(name: str, code: str) -> None:
-    """Every python block runs alone and prints something."""
-    assert _printed(code).strip()
+@pytest.mark.parametrize(("name", "code", "quoted"), _snippets(), ids=[name for name, *_ in _snippets()])
+def test_snippets_run(name: str, code: str, quoted: str | None, tmp_path: Path) -> None:
+    """Every python block runs alone and prints something: what a text block that follows says it prints."""
+    printed = _printed(code, tmp_path)
+    assert printed.strip()
+    assert quoted is None or printed == quoted
 
 
-def test_the_first_snippet_prints_what_the_readme_quotes() -> None:
+def test_the_first_snippet_prints_what_the_readme_quotes(tmp_path: Path) -> None:
     """The sentence quoted under the first snippet is the one that the snippet prints."""
     blocks = _blocks(PAGES[0])
     first = next(i for i, (language, _) in enumerate(blocks) if language == "python")
-    assert _printed(blocks[first][1]) == blocks[first + 1][1]
+    assert _printed(blocks[first][1], tmp_path) == blocks[first + 1][1]
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
@@ -72,7 +77,7 @@ def test_the_readme_names_files_that_exist() -> None:
     named = {
         path
         for page in PAGES
-        for path in re.findall(r"\b((?:examples|docs|benchmarks|tests)/[\w.]+\.(?:py|md))", page.read_text("utf-8"))
+        for path in re.findall(r"\b((?:examples|docs|benchmarks|tests)/[\w./-]+\.(?:py|md))", page.read_text("utf-8"))
     }
     assert named
     assert [path for path in sorted(named) if not (ROOT / path).exists()] == []

@@ -4,9 +4,11 @@
 arrays. The public names, and nothing else.
 """
 
-from . import procedures, testing, twosample, uniformity
+from . import plots, procedures, testing, twosample, uniformity
+from .arrays import recompute
 from .batches import stack
-from .blocks import replay, run
+from .blocks import replay
+from .comparison import compare, coverage_map, sweep
 from .distributions import Beta, Draws, Gamma, Gaussian, Independent, Mixture, Normal
 from .errors import (
     InvalidStudy,
@@ -14,13 +16,19 @@ from .errors import (
     NoRoute,
     ReplicateFailed,
     RingtrueError,
+    StoreBusy,
+    StoreDamaged,
+    StoreError,
     StoreMismatch,
 )
 from .judgement import check, check_draws, judge
+from .measures import measure
 from .models import contaminated
 from .planning import plan
 from .replicates import Replicates
 from .results import Result, Tolerance, Verdict
+from .runs import run
+from .store import load, merge, repair
 from .study import Study
 from .testfunctions import (
     BestOf,
@@ -30,6 +38,7 @@ from .testfunctions import (
     Function,
     Linear,
     LogDensity,
+    Mahalanobis,
     Vectorized,
     default_family,
     identity,
@@ -49,6 +58,7 @@ __all__ = [
     "InvalidStudy",
     "Linear",
     "LogDensity",
+    "Mahalanobis",
     "Miscalibrated",
     "Mixture",
     "NoRoute",
@@ -57,6 +67,9 @@ __all__ = [
     "Replicates",
     "Result",
     "RingtrueError",
+    "StoreBusy",
+    "StoreDamaged",
+    "StoreError",
     "StoreMismatch",
     "Study",
     "Tolerance",
@@ -64,15 +77,24 @@ __all__ = [
     "Verdict",
     "check",
     "check_draws",
+    "compare",
     "contaminated",
+    "coverage_map",
     "default_family",
     "identity",
     "judge",
+    "load",
+    "measure",
+    "merge",
     "plan",
+    "plots",
     "procedures",
+    "recompute",
+    "repair",
     "replay",
     "run",
     "stack",
+    "sweep",
     "testing",
     "twosample",
     "uniformity",
