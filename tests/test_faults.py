@@ -331,10 +331,14 @@ class Blaming(Executor):
         self.pool.submit(self._all)
         return future
 
+    def _holds_culprit(self, method: Any, first: int, count: int) -> bool:
+        """Whether a task, by its last three arguments, computes the culprit."""
+        return bool(method == "__call__" and first <= self.culprit < first + count)
+
     def _all(self) -> None:
         time.sleep(0.01)
         tasks, self.tasks = self.tasks, []
-        dies = any(args[2] == "__call__" and args[3] <= self.culprit < args[3] + args[4] for _, _, args in tasks)
+        dies = any(self._holds_culprit(*args[-3:]) for _, _, args in tasks)
         for future, function, args in tasks:
             if future.set_running_or_notify_cancel():
                 future.set_exception(OSError("killed")) if dies else future.set_result(function(*args))
