@@ -214,16 +214,18 @@ def test_a_timeout_ends_what_the_replicate_started() -> None:
 
     fatal = float(rt.replay(study(n=12), 11)[1])
 
+    mine = f"998.{os.getpid()}"  # other runs of this test may be going on
+
     def waits(mu0: Any, y: Any) -> Any:
         if float(y) == fatal:
-            subprocess.run(["sleep", "998"], check=False)
+            subprocess.run(["sleep", mine], check=False)
         return rt.Normal(y / 2, 0.5**0.5)
 
     ran = rt.run(study(waits, n=12), workers=1, timeout=1.0, on_failure="record")
     assert [(one.replicate, one.error) for one in ran.failures] == [
         (11, "took longer than the timeout of 1 s and was stopped")
     ]
-    assert not any("sleep\x00998" in _command(int(entry.name)) for entry in Path("/proc").glob("[0-9]*"))
+    assert not any(f"sleep\x00{mine}" in _command(int(entry.name)) for entry in Path("/proc").glob("[0-9]*"))
 
 
 # Workers.
