@@ -39,15 +39,21 @@ def largest(x: Floats) -> Floats:
 
 @lru_cache(maxsize=16)
 def normals(draws: int, size: int) -> Floats:
-    """Return standard normals (draws, size), always the same, so that the same data give the same interval."""
-    drawn = np.random.default_rng(0).standard_normal((draws, size))
+    """Return standard normals (draws, size), always the same, so that the same data give the same interval.
+
+    With every draw goes its negative, and their second moments are exact: both take noise off the quantiles.
+    """
+    half = np.random.default_rng(0).standard_normal((draws // 2, size))
+    root = np.linalg.cholesky(half.T @ half / len(half))
+    half = np.linalg.solve(root, half.T).T
+    drawn = np.concatenate([half, -half])
     drawn.flags.writeable = False
     return drawn
 
 
 def number_of_draws(level: float) -> int:
-    """Return how many draws of the noise resolve the tails of an interval."""
-    return int(min(max(1000, math.ceil(40 / (1 - level))), 20_000))
+    """Return how many draws of the noise resolve the tails of an interval, up to level 0.998."""
+    return 2 * int(min(max(1000, math.ceil(20 / (1 - level))), 10_000))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +91,18 @@ def norm_interval(gap: Floats, covariance: Floats, norm: Norm, *, level: float, 
     if values[-1] <= 1e-30:  # no noise, to rounding
         return NormInterval(observed, observed, observed)
     values = np.maximum(values, values[-1] * 1e-12)
-    noise = (normals(number_of_draws(level), len(gap)) * np.sqrt(values)) @ vectors.T
-    tail, reach = (1 - level) / 2, -float(special.ndtri((1 - level) / 2))
+    tail, draws = (1 - level) / 2, number_of_draws(level)
+    reach = -float(special.ndtri(tail))
+    noise = (normals(draws, len(gap)) * np.sqrt(values)) @ vectors.T
+    # Beyond what the draws resolve, larger noise at the last level that they do: exact where the norm is Gaussian.
+    tail = max(tail, 19.5 / draws)
+    noise *= reach / -float(special.ndtri(tail))
     seen = vectors.T @ gap
     smaller, larger = (vectors @ _likeliest(seen, values, side * reach) for side in (-1, 1))
-    family = _Family(noise, norm, observed)
+    alone = norm(noise)
+    family = _Family(noise, norm, observed, alone)
     # A norm smaller than noise alone would have is luck, which must not make the interval a point.
-    lucky = _Family(noise, norm, max(observed, float(np.median(norm(noise)))))
+    lucky = _Family(noise, norm, max(observed, float(np.median(alone))), alone)
     high = max(lucky.invert(direction, tail) for direction in (gap, larger))
     low = min(family.invert(smaller, 1 - tail), high)
     return NormInterval(min(max(family.invert(gap, 0.5), low), high), low, high)
@@ -99,24 +110,43 @@ def norm_interval(gap: Floats, covariance: Floats, norm: Norm, *, level: float, 
 
 @dataclass(frozen=True, eq=False)
 class _Family:
-    """The laws of norm(D e + noise), against what was observed."""
+    """The laws of norm(D e + noise), against what was observed; ``alone`` are the norms of the noise."""
 
     noise: Floats
     norm: Norm
     observed: float
+    alone: Floats
 
     def invert(self, direction: Floats, probability: float) -> float:
         """Return the D at which the observed norm has this probability of not being exceeded; at least 0."""
+        at = int(probability * len(self.noise))
         size = float(self.norm(direction))
-        if size == 0 or np.mean(self.norm(self.noise) <= self.observed) <= probability:
+        start = float(np.partition(self.alone, at)[at]) - self.observed
+        if size == 0 or start >= 0:
             return 0.0
         unit = direction / size
-        low, high = 0.0, self.observed + float(self.norm(self.noise).max())
-        while high - low > 1e-4 * high:
-            middle = (low + high) / 2
-            exceeded = np.mean(self.norm(middle * unit + self.noise) <= self.observed) > probability
-            low, high = (middle, high) if exceeded else (low, middle)
-        return (low + high) / 2
+        # A few rows at a time stay in the cache, which is four times as fast.
+        parts = np.array_split(self.noise, len(self.noise) // 250)
+
+        def excess(D: float) -> float:
+            norms = np.concatenate([self.norm(D * unit + part) for part in parts])
+            return float(np.partition(norms, at)[at]) - self.observed
+
+        return _root(excess, start, self.observed + float(self.alone.max()))
+
+
+def _root(excess: Callable[[float], float], start: float, high: float) -> float:
+    """Return where a function that rises no faster than its argument crosses 0, by secants from `start` < 0 at 0."""
+    low, before, x, value = 0.0, 0.0, -start, start
+    for _ in range(60):
+        value, last = excess(x), value
+        if abs(value) <= 1e-5 * high:
+            break
+        low, high = (x, high) if value < 0 else (low, x)
+        slope = (value - last) / (x - before)
+        step = x - value / slope if slope > 0 else low
+        before, x = x, step if low < step < high else (low + high) / 2
+    return x
 
 
 def _likeliest(seen: Floats, values: Floats, reach: float) -> Floats:
@@ -124,13 +154,13 @@ def _likeliest(seen: Floats, values: Floats, reach: float) -> Floats:
 
     Its length is stationary given its distance, so it is seen / (1 - mu values) for some mu, positive for the longest.
     """
-    root = np.sqrt(values)
-
-    def distance(mu: float) -> float:
-        return float(np.sqrt(np.sum((seen * mu * root / (1 - mu * values)) ** 2)))
-
-    low, high = 0.0, (1 - 1e-9) / values[-1] if reach > 0 else -1e6 / values[-1]
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if distance(middle) < abs(reach) else (low, middle)
-    return np.asarray(seen / (1 - low * values))
+    # Directions only are wanted, so that a grid of mu will do: from 0 to where the longest has a pole, or far beyond.
+    steps = np.geomspace(1e-9, 1.0, 300)[::-1]
+    mu = (1 - steps if reach > 0 else 1 - 1 / steps) / values[-1]
+    distance = np.sqrt(np.square(seen * np.sqrt(values) * mu[:, None] / (1 - mu[:, None] * values)).sum(-1))
+    at = float(np.interp(abs(reach), distance, mu))
+    found = np.asarray(seen / (1 - at * values))
+    if reach > 0:  # what was seen may have no part, or be nothing, where noise is largest
+        missing = math.sqrt(max(reach**2 - float(distance[-1]) ** 2, 0.0))
+        found[-1] += math.copysign(math.sqrt(values[-1]) * missing, found[-1])
+    return found

@@ -49,4 +49,4 @@ def as_counts(ranks: ArrayLike, draws: int) -> Ints:
         raise TypeError(f"ranks must be integers, got {array.dtype}; for values on the continuum leave out draws=")
     if array.min() < 0 or array.max() > draws:
         raise ValueError(f"ranks must lie in 0..{draws}, got {array.min()}..{array.max()}; check draws=")
-    return np.bincount(array, minlength=draws + 1)
+    return np.bincount(array.astype(np.int64, copy=False), minlength=draws + 1)
