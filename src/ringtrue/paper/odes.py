@@ -29,6 +29,8 @@ PAPER, TODAY = 100, 2000
 END = 10.0
 #: Replicates solved together.
 _BATCH = 500
+#: Cells of the unit interval in which the figure counts u.
+_CELLS = 200
 
 SOLVERS: Mapping[str, Any] = {
     "Chkrebtii 2016": ode.Chkrebtii(),
@@ -247,12 +249,11 @@ def _excess(axis: Axes, u: Floats) -> None:
     """Draw the ECDF minus the diagonal, over its simultaneous band."""
     from .style import COLOURS, NULL
 
-    n = len(u)
-    grid = np.linspace(0, 1, 201)
-    band = rt.uniformity.band(n)
-    low, high = (np.interp(grid, band.points, values) for values in (band.low, band.high))
-    axis.fill_between(grid, low - grid, high - grid, color=NULL, alpha=0.35, lw=0)
-    axis.plot(grid, np.searchsorted(u, grid, side="right") / n - grid, color=COLOURS[0])
+    # Counted in cells the band is exact at every point that is drawn; between its own points it would not be.
+    band = rt.uniformity.band(len(u), draws=_CELLS - 1)
+    grid, share = np.asarray(band.points), np.searchsorted(u, band.points, side="left") / len(u)
+    axis.fill_between(grid, band.low - grid, band.high - grid, color=NULL, alpha=0.35, lw=0)
+    axis.plot([0, *grid, 1], [0, *(share - grid), 0], color=COLOURS[0])
     axis.set(xlim=(0, 1), ylim=(-0.8, 0.8), xticks=(0, 0.5, 1))
 
 
