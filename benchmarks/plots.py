@@ -17,7 +17,17 @@ from ringtrue.replicates import Column, Replicates
 
 N = 10**6
 LIMIT = 1.0
-DRAWN = ("pit_histogram", "ecdf", "ecdf_difference", "coverage_curve", "z_contraction", "data_averaged", "coverage_map")
+DRAWN = (
+    "recovery",
+    "coverage_difference",
+    "pit_histogram",
+    "ecdf",
+    "ecdf_difference",
+    "coverage_curve",
+    "z_contraction",
+    "data_averaged",
+    "coverage_map",
+)
 
 
 def million(draws: int | None, n: int = N) -> Replicates:
@@ -32,7 +42,8 @@ def million(draws: int | None, n: int = N) -> Replicates:
         u = (rank + rng.random(n)) / (draws + 1)
     columns = [u, special.ndtri(u), rank, many, special.ndtr(drawn), drawn, drawn, rng.normal(size=n)]
     columns += [mean + sd * z, mean, sd, np.abs(z), np.abs(z)]
-    return Replicates((Column("theta", "strong", True),), *(column[:, None] for column in columns))
+    energy = np.full((2, n), np.nan)
+    return Replicates((Column("theta", "strong", True),), *(column[:, None] for column in columns), *energy)
 
 
 def seconds(call: Callable[[], Any]) -> tuple[float, float]:

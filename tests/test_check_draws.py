@@ -484,3 +484,20 @@ def test_many_test_functions() -> None:
     result = rt.check_draws(theta, draws, f=family, alpha=ALPHA)
     assert result.verdict is not rt.Verdict.MISCALIBRATED
     assert "θ·99" in str(result)
+
+
+def test_a_list_of_dicts_is_told_how_to_become_one() -> None:
+    """Draws as a dict per replicate are refused with the call that stacks them."""
+    with pytest.raises(rt.InvalidStudy, match=r"of dicts pass one, \{name: np\.stack"):
+        rt.check_draws({"a": np.zeros(3)}, [{"a": np.zeros(5)}] * 3)
+
+
+def test_a_lost_replicate_of_named_parameters_is_lost_whole() -> None:
+    """A nan in one part of a named parameter leaves the other parts of that replicate out of what is pooled."""
+    rng = np.random.default_rng(0)
+    theta = {"a": rng.normal(size=60), "b": rng.normal(size=60)}
+    theta["a"][3] = np.nan
+    draws = {name: rng.normal(size=(60, 19)) for name in theta}
+    found = rt.check_draws(theta, draws, on_failure="record")
+    assert [failure.replicate for failure in found.replicates.failures] == [3]
+    assert sum("weak level" in note for note in found.notes) == 1

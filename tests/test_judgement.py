@@ -34,7 +34,7 @@ def column(u: Floats, *, lost: int = 0) -> Replicates:
     none, zero = np.full((n, 1), -1), np.zeros((n, 1), np.int64)
     return Replicates(
         (Column("theta", "strong", True),), full, special.ndtri(full), none, zero, nothing, nothing, nothing,
-        np.empty((0, 1)), nothing, nothing, nothing, nothing, nothing, failures=failures,
+        np.empty((0, 1)), nothing, nothing, nothing, nothing, nothing, nothing[:, 0], nothing[:, 0], failures=failures,
     )  # fmt: skip
 
 

@@ -39,6 +39,7 @@ def from_scores(z: Floats) -> Replicates:
     unknown, none = np.full(z.shape, np.nan), np.zeros(z.shape, np.int64)
     columns = tuple(Column(f"f{k}", "strong", False) for k in range(z.shape[1]))
     rest: Any = dict.fromkeys(("weak_u", "weak_z", "weak_value", "truth", "mean", "sd", "crps", "interval"), unknown)
+    rest |= dict.fromkeys(("energy", "belief_energy"), unknown[:, 0])
     return Replicates(columns, special.ndtr(z), z, rank=none - 1, draws=none, reference=np.empty((0, 0)), **rest)
 
 
@@ -227,6 +228,16 @@ def test_joint_intervals_cover_and_single_ones_would_not() -> None:
     assert broken < fewest
 
 
+@pytest.mark.parametrize("level", [0.95, 0.9999, 1 - 1e-9])
+def test_joint_intervals_reach_as_far_as_one_alone(level: float) -> None:
+    """Over a family no interval is shorter than the one of a single function, at levels beyond the draws as well."""
+    z = np.random.default_rng(9).standard_normal((2000, 3))
+    row = over_family(from_scores(z), level=level)[1]
+    alone = stats.norm.ppf((1 + level) / 2) / math.sqrt(2000)
+    # Three functions are more than one by a factor of 1.2 at level 0.95, far above the noise of the draws.
+    assert row.high - row.estimate > 0.95 * alone
+
+
 def test_functions_without_an_estimate_leave_the_largest_unbounded() -> None:
     """An infinite score in one column makes the largest spread infinite, and the others' intervals the fallback."""
     z = np.random.default_rng(5).standard_normal((100, 2))
@@ -304,6 +315,31 @@ def test_one_dimension_has_its_closed_form() -> None:
     assert measure(ran).row("NCI (dB)").estimate == pytest.approx(expected, abs=0.05)
 
 
+def of_errors(errors: Floats) -> Replicates:
+    """Replicates of Gaussian outputs with unit covariance and these errors."""
+    n, d = errors.shape
+    squares = np.square(errors).sum(axis=1, keepdims=True)
+    found = from_scores(np.column_stack([errors, squares]))
+    coordinates = tuple(Column(f"theta[{j}]", "strong", True) for j in range(d))
+    return replace(
+        found,
+        columns=(*coordinates, Column(rt.Mahalanobis().name, "auto", False)),
+        truth=found.z,
+        mean=np.column_stack([np.zeros((n, d)), np.full(n, d)]),
+        draws=np.column_stack([np.zeros((n, d), np.int64), np.full(n, 99)]),
+    )
+
+
+def test_outputs_that_know_the_truth_have_no_metric_of_errors() -> None:
+    """Without errors ANEES is 0 with nothing known above, and there is no NCI; nor if one coordinate is known."""
+    errors = np.random.default_rng(8).standard_normal((200, 2))
+    assert {"ANEES/d", "NCI (dB)"} <= {row.name for row in measure(of_errors(errors)).rows}
+    none = measure(of_errors(np.zeros((200, 2))))
+    assert (none.row("ANEES/d").estimate, none.row("ANEES/d").high) == (0, math.inf)
+    for known in (none, measure(of_errors(errors * [1.0, 0.0]))):
+        assert "NCI (dB)" not in {row.name for row in known.rows}
+
+
 def test_nci_needs_every_coordinate() -> None:
     """Without one of the coordinates there is ANEES and no NCI; without the Mahalanobis distance, neither."""
     study = gaussian_study(1.0, 200, 2)
@@ -317,9 +353,12 @@ def test_nci_needs_every_coordinate() -> None:
 
 
 def test_a_useless_procedure_is_flagged_in_the_result() -> None:
-    """A procedure that ignores its data gets a note, rows of use without tolerance, and the verdict of its measures."""
-    study = rt.Study(rt.Normal(0, 1), NormalMean().simulate, DataAgnostic(), 3000, f=rt.identity, batch=3000)
-    result = rt.judge(rt.run(study))
+    """A procedure that ignores its data gets a note, rows of use without tolerance, and the verdict of its measures.
+
+    False alarm 1e-6: alpha. At this n the intervals reach no further than half the tolerances.
+    """
+    study = rt.Study(rt.Normal(0, 1), NormalMean().simulate, DataAgnostic(), 20_000, f=rt.identity, batch=20_000)
+    result = rt.judge(rt.run(study), alpha=1e-6)
     rows = {row.name: row for row in result.measures}
     assert (rows["skill"].within, rows["contraction"].within) == ("-", "-")
     assert any("hardly depends on the data" in note for note in result.notes)

@@ -81,7 +81,7 @@ def test_one_draw_never_sees_spread() -> None:
     seen = detectable(1000, draws=1)
     assert (seen.over_confident, seen.under_confident) == (INF, 0)
     assert seen.bias < 0.2
-    assert "no spread factor" in str(seen)
+    assert "no error of spread" in str(seen)
     assert certify(draws=1).n == INF
 
 

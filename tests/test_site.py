@@ -1,11 +1,20 @@
-"""The documentation is a site that builds without a warning and asks nobody for anything."""
+"""The documentation is a site that builds without a warning, asks nobody for anything, and works in a browser."""
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urldefrag
 
 import pytest
 
@@ -19,17 +28,20 @@ FETCHED = {"script": "src", "link": "href", "img": "src", "iframe": "src", "sour
 
 
 class _Reader(HTMLParser):
-    """Collects what a page fetches, and the ids it has."""
+    """Collects what a page fetches, where it leads, and the ids it has."""
 
     def __init__(self) -> None:
         super().__init__()
         self.fetched: list[str] = []
+        self.links: list[str] = []
         self.ids: set[str] = set()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         self.fetched.append(given.get(FETCHED.get(tag, "")) or "")
         self.ids.add(given.get("id") or "")
+        if tag == "a" and given.get("href"):
+            self.links.append(given["href"] or "")
 
 
 def _read(page: str) -> _Reader:
@@ -80,7 +92,168 @@ def test_what_is_fetched_from_elsewhere_would_be_seen() -> None:
     assert _elsewhere(page) == ["https://cdn.example/a.js", "//b.example/c.png"]
 
 
+def _dangling(site: Path) -> list[str]:
+    """Return the links between pages that lead to no page, or to no place on it."""
+    pages = {page: _read(page.read_text("utf-8")) for page in site.rglob("*.html") if page.name != "404.html"}
+    lost = []
+    for page, read in pages.items():
+        for link in read.links:
+            file, place = urldefrag(link)
+            target = (page.parent / unquote(file)).resolve() if file else page
+            if re.match(r"[a-z]+:", link) or (target.suffix != ".html" and target.exists()):
+                continue
+            if target not in pages or (place and unquote(place) not in pages[target].ids):
+                lost.append(f"{page.name}: {link}")
+    return lost
+
+
+def test_links_between_pages_lead_somewhere(site: Path) -> None:
+    """Every link of every page, also one that a docstring makes, has a page and a place on it."""
+    assert _dangling(site.resolve()) == []
+
+
+def test_a_dangling_link_would_be_seen(tmp_path: Path) -> None:
+    """The broken twin: a missing page and a missing place are found, the others are not."""
+    page = '<h1 id="here"></h1><a href="#here"></a><a href="#gone"></a><a href="a.html"></a><a href="b.html#x"></a>'
+    (tmp_path / "a.html").write_text(page + '<a href="https://example.invalid"></a>', "utf-8")
+    assert _dangling(tmp_path.resolve()) == ["a.html: #gone", "a.html: b.html#x"]
+
+
 def test_every_public_name_is_in_the_reference(site: Path) -> None:
     """The reference has an entry for all that ``import ringtrue`` offers."""
     ids = set().union(*(_read(page.read_text("utf-8")).ids for page in (site / "api").glob("*.html")))
     assert [name for name in rt.__all__ if f"ringtrue.{name}" not in ids] == []
+
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-extensions"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+)
+LIGHT, DARK = (f"--blink-settings=preferredColorScheme={number}" for number in (1, 0))
+#: What the browser must report: anything that is not part of the site.
+POLICY = "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; report-uri /elsewhere"
+#: Opens pages one after the other in a frame as wide as a phone, and sends back what became of them.
+PROBE = """<!doctype html><body><script>
+const pause = ms => new Promise(done => setTimeout(done, ms));
+async function look(page, patience) {
+  const frame = document.createElement("iframe");
+  frame.style = "width: 390px; height: 844px";
+  const loaded = new Promise(done => frame.onload = done);
+  frame.src = page;
+  document.body.append(frame);
+  await loaded;
+  const inside = frame.contentDocument, results = () => inside.querySelectorAll(".md-search-result__item");
+  const none = () => inside.querySelector(".md-search-result__meta")?.textContent.includes("No matching");
+  for (let waited = 0; waited < patience && !results().length && !none(); waited += 50) await pause(50);
+  const found = {
+    heading: inside.querySelector("h1")?.textContent ?? "",
+    width: inside.documentElement.scrollWidth,
+    ground: frame.contentWindow.getComputedStyle(inside.body).backgroundColor,
+    broken: [...inside.images].filter(one => !one.naturalWidth || !one.alt).map(one => one.src),
+    results: [...results()].map(one => one.textContent),
+  };
+  frame.remove();
+  return found;
+}
+async function visit(pages, patience) {
+  const seen = {};
+  for (const page of pages) seen[page] = await look(page, patience);
+  await fetch("/seen", {method: "POST", body: JSON.stringify(seen)});
+}
+visit(%s, %d);
+</script>"""
+
+
+class _Desk(ThreadingHTTPServer):
+    """Hands out a folder, and takes what the probe has seen and what the browser complains of."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(("127.0.0.1", 0), partial(_Clerk, directory=str(folder)))
+        self.seen: dict[str, Any] = {}
+        self.elsewhere: list[str] = []
+        self.done = threading.Event()
+
+
+class _Clerk(SimpleHTTPRequestHandler):
+    server: _Desk
+
+    def end_headers(self) -> None:
+        self.send_header("Content-Security-Policy-Report-Only", POLICY)
+        super().end_headers()
+
+    def do_POST(self) -> None:
+        told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(204)
+        self.end_headers()
+        if self.path == "/elsewhere":
+            self.server.elsewhere.append(told["csp-report"]["blocked-uri"])
+        else:
+            self.server.seen = told
+            self.server.done.set()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def _served(folder: Path) -> Iterator[_Desk]:
+    with _Desk(folder) as desk:
+        thread = threading.Thread(target=desk.serve_forever)
+        thread.start()
+        try:
+            yield desk
+        finally:
+            desk.shutdown()
+            thread.join()
+
+
+def _visit(folder: Path, profile: Path, pages: list[str], *more: str, patience: int = 0) -> _Desk:
+    """Open pages of a folder in a browser; patience in ms is for results of a search."""
+    if BROWSER is None:
+        pytest.skip("no chromium, chromium-browser or google-chrome is installed")
+    (folder / "probe.html").write_text(PROBE % (json.dumps(pages), patience), "utf-8")
+    with _served(folder) as desk:
+        address = f"http://127.0.0.1:{desk.server_port}/probe.html"
+        command = [BROWSER, *FLAGS, f"--user-data-dir={profile}", *more, address]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as browser:
+            told = desk.done.wait(timeout=90)
+            browser.terminate()
+    (folder / "probe.html").unlink()
+    assert told, "the browser did not come back"
+    return desk
+
+
+@pytest.mark.parametrize(("mode", "dark"), [(LIGHT, False), (DARK, True)], ids=["light", "dark"])
+def test_pages_work_in_a_browser(site: Path, tmp_path: Path, mode: str, dark: bool) -> None:
+    """Every page has a heading and its pictures, fits a phone, has the ground of its theme, and asks only its site."""
+    pages = [page.relative_to(site).as_posix() for page in site.rglob("*.html") if page.name != "404.html"]
+    desk = _visit(site, tmp_path, pages, mode)
+    assert set(desk.seen) == set(pages)
+    assert desk.elsewhere == []
+    for page, found in desk.seen.items():
+        assert found["heading"], page
+        assert found["width"] <= 390, page
+        assert found["broken"] == [], page
+        assert (max(map(int, re.findall(r"\d+", found["ground"])[:3])) < 100) is dark, page
+
+
+def test_search_finds_a_word(site: Path, tmp_path: Path) -> None:
+    """A word that is on a page is found there, and one that is nowhere is not."""
+    words = {"index.html?q=mahalanobis": True, "index.html?q=qwertzuiop": False}
+    desk = _visit(site, tmp_path, list(words), patience=20_000)
+    assert {page: any(found["results"]) for page, found in desk.seen.items()} == words
+    assert desk.elsewhere == []
+
+
+def test_a_bad_page_would_be_seen_in_a_browser(tmp_path: Path) -> None:
+    """The broken twin: a page that is too wide, has a picture without words, and asks another host."""
+    bad = '<p style="width: 900px">wide</p><img src="http://example.invalid/x.png" alt="there">'
+    (tmp_path / "bad.html").write_text(f"<!doctype html><body>{bad}", "utf-8")
+    desk = _visit(tmp_path, tmp_path / "profile", ["bad.html"])
+    found = desk.seen["bad.html"]
+    assert found["heading"] == ""
+    assert found["width"] >= 900
+    assert found["broken"] == ["http://example.invalid/x.png"]
+    assert desk.elsewhere == ["http://example.invalid/x.png"]

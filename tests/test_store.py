@@ -28,7 +28,7 @@ from ringtrue.errors import StoreBusy, StoreDamaged, StoreError, StoreMismatch
 from ringtrue.fingerprints import fingerprint
 from ringtrue.recording import header_of, reference_values
 from ringtrue.replicates import Failure
-from ringtrue.spans import FLOATS, INTS, Span, collected, lost_span
+from ringtrue.spans import ARRAYS, FLOATS, INTS, Span, collected, lost_span
 from ringtrue.store import Store, merge, repair
 from ringtrue.store.packing import Unreadable, checksum, packed, unpacked
 
@@ -447,7 +447,7 @@ def _wide(count: int) -> Span:
     shape = (len(HEADER.columns), count)
     arrays: dict[str, Any] = dict.fromkeys(FLOATS, np.random.default_rng(1).random(shape))
     arrays |= dict.fromkeys(INTS, np.zeros(shape, np.int64))
-    return Span(0, **arrays)
+    return Span(0, **arrays, energy=np.zeros((2, count)))
 
 
 def test_a_limit_of_the_system_is_said_and_harms_nothing(tmp_path: Path) -> None:
@@ -652,7 +652,7 @@ def test_views_in_place_of_tables_are_not_run(tmp_path: Path) -> None:
 def test_a_store_of_other_numbers_is_another_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file in which another version kept other arrays is refused as such, not as damaged."""
     path = _filled(tmp_path / "run.db")
-    monkeypatch.setattr("ringtrue.store.file.FLOATS", (*FLOATS, "more"))
+    monkeypatch.setattr("ringtrue.store.file.ARRAYS", (*ARRAYS, "more"))
     for attempt in (_open, Store.read, lambda path: repair(path, tmp_path / "new.db")):
         with pytest.raises(StoreError, match="kept other numbers"):
             attempt(path)

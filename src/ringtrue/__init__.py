@@ -24,7 +24,7 @@ from .errors import (
 from .judgement import check, check_draws, judge
 from .measures import measure
 from .models import contaminated
-from .planning import plan
+from .planning import certify, detectable, plan
 from .replicates import Replicates
 from .results import Result, Tolerance, Verdict
 from .runs import run
@@ -75,12 +75,14 @@ __all__ = [
     "Tolerance",
     "Vectorized",
     "Verdict",
+    "certify",
     "check",
     "check_draws",
     "compare",
     "contaminated",
     "coverage_map",
     "default_family",
+    "detectable",
     "identity",
     "judge",
     "load",

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .distributions import Draws, as_distribution
+from .distributions import Draws, as_distribution, stack_values
+from .energy import entries, units
 from .errors import InvalidStudy
 from .pieces import Piece, fitting, is_coordinate, scalar_piece
 from .recording import OnFailure, Recorder, header_of, raise_failure, reference_size, reference_values
@@ -23,6 +25,8 @@ from .testfunctions import BestOf, TestFunction, as_testfunctions, default_famil
 
 #: Numbers read at once.
 _CHUNK = 2_000_000
+#: Truths that tell the units of their entries.
+_FOR_UNITS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +41,25 @@ class _ArrayQuestion:
     functions: tuple[TestFunction, ...]
     selection: BestOf | None
     notes: tuple[str, ...]
+    truth: Any
+
+    @cached_property
+    def _whole(self) -> NDArray[np.int64]:
+        """Replicates whose truth is finite; their order stands in for draws of a belief that is not known."""
+        numbers = entries(self.truth, 1)
+        return np.arange(0) if numbers is None else np.flatnonzero(np.isfinite(numbers).all(axis=1))
+
+    @cached_property
+    def units(self) -> NDArray[np.float64] | None:
+        """The spread of every entry over the truths."""
+        numbers = entries(take(self.truth, self._whole[:_FOR_UNITS]), 1)
+        return None if numbers is None or len(numbers) < 3 else units(numbers)
+
+    def rivals(self, index: NDArray[np.int64]) -> Any:
+        """Return the truths of the next two replicates, which are draws of the belief too."""
+        place = np.searchsorted(self._whole, index)
+        following = [self._whole[(place + step) % len(self._whole)] for step in (1, 2)]
+        return stack_values([take(self.truth, rows) for rows in following])
 
 
 def replicates_from_draws(
@@ -65,6 +88,7 @@ def replicates_from_draws(
         functions=_functions(f, truth, outputs, y),
         selection=f if isinstance(f, BestOf) else None,
         notes=() if belief is not None else ("weak level not tested: pass belief= to compare with mu0.",),
+        truth=truth,
     )
     recorder = Recorder(question, 0, n)
     data = _datasets(y, n)
@@ -194,10 +218,17 @@ def _constant(f: TestFunction, pooled: Any) -> bool:
 
 def _pooled(truth: Any, draws: Any, most: int = 200) -> Any:
     """Pool truths and draws of the first replicates; symmetric in truth and draws, so that no test is biased by it."""
-    if isinstance(truth, Mapping):
-        return {key: _pooled(truth[key], draws[key], most) for key in truth}
-    rows = [np.concatenate([truth[i : i + 1], draws[i]]) for i in range(min(len(draws), most))]
-    return np.concatenate([row for row in rows if np.isfinite(row).all()] or rows)
+    named = isinstance(truth, Mapping)
+    parts = {key: (truth[key], draws[key]) for key in truth} if named else {"": (truth, draws)}
+    rows = {
+        key: [np.concatenate([one[i : i + 1], many[i]]) for i in range(min(len(one), most))]
+        for key, (one, many) in parts.items()
+    }
+    # A replicate is left out whole: its parts belong together.
+    whole = [all(np.isfinite(part).all() for part in member) for member in zip(*rows.values(), strict=True)]
+    kept = [i for i, finite in enumerate(whole) if finite] or range(len(whole))
+    pooled = {key: np.concatenate([row[i] for i in kept]) for key, row in rows.items()}
+    return pooled if named else pooled[""]
 
 
 def _numeric(value: Any, what: str) -> Any:
@@ -213,9 +244,11 @@ def _numeric(value: Any, what: str) -> Any:
     except ValueError as error:
         raise InvalidStudy(f"{what} must be an array of numbers, but it cannot be made one: {error}.") from error
     if array.dtype.kind not in "biuf" or array.ndim == 0:
+        dicts = array.ndim == 1 and array.size and all(isinstance(one, Mapping) for one in array)
+        hint = f"; of dicts pass one, {{name: np.stack([one[name] for one in {what}])}}" if dicts else ""
         raise InvalidStudy(
             f"{what} must be an array of numbers with replicates on axis 0, but {type(value).__name__} of dtype "
-            f"{array.dtype} and shape {array.shape} arrived."
+            f"{array.dtype} and shape {array.shape} arrived{hint}."
         )
     return array
 

@@ -20,14 +20,17 @@ from . import miscalibration
 from .errors import InvalidStudy
 from .judgement import judge
 from .replicates import Replicates
-from .results import Result, Verdict, table
+from .results import ALL, Result, Verdict, number, table
 from .runs import RunSettings, run
 from .study import Study, at_least
+from .wording import listed
 
 Floats = NDArray[np.float64]
 
 #: What is compared: the name, and how it varies from replicate to replicate (see _influence).
 MEASURES = ("spread", "bias", "coverage", "crps")
+#: And of all entries of theta together, if there are several.
+_JOINT = "energy score"
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,8 @@ class Comparison:
     Attributes
     ----------
     rows
-        Spread, bias, coverage of nominal 90 % intervals and mean CRPS of every procedure and test function; intervals
-        hold jointly.
+        Spread, bias, coverage of nominal 90 % intervals and mean CRPS of every procedure and test function, and the
+        mean energy score if theta has several entries; intervals hold jointly.
     differences
         The same for pairs, first minus second, from the replicates that neither lost.
     divergence
@@ -90,11 +93,11 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """Which is the most calibrated, or that it cannot be told."""
-        if len(self.best) == 1:
-            return f"{self.best[0]} is the most calibrated of {len(self.results)} procedures in spread and bias."
-        whom = "The procedures" if len(self.best) == len(self.results) else ", ".join(self.best)
-        return f"{whom} cannot be told apart by their calibration; more replicates may."
+        """Which is the most calibrated, or that it cannot be told; how far off the others are, and what to do."""
+        worse = [name for name in self.results if name not in self.best]
+        tags = listed([f"{name} ({_farthest(name, self.rows)})" for name in worse])
+        behind = f"; {tags} {'is' if len(worse) == 1 else 'are'} worse" if worse else ""
+        return f"{_ahead_of_all(self.best, self.results)}{behind}{_advice(self)}."
 
     def __str__(self) -> str:
         percent = f"{100 * self.level:g} % interval*"
@@ -113,6 +116,57 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.results)}; best: {', '.join(self.best)})"
+
+
+def _ahead_of_all(best: Sequence[str], results: Mapping[str, Result]) -> str:
+    if len(best) == 1:
+        return f"{best[0]} is the most calibrated of {len(results)} procedures in spread and bias"
+    everyone = len(best) == len(results) > 2
+    whom = f"The {len(best)} procedures" if everyone else listed(best)
+    return f"{whom} cannot be told apart by their calibration"
+
+
+def _farthest(name: str, rows: Sequence[ComparisonRow]) -> str:
+    """Return the spread or bias of a procedure that is farthest from its ideal, in the currency of divergence."""
+    own = [row for row in rows if row.name == name and row.measure in ("spread", "bias")]
+
+    def size(row: ComparisonRow) -> float:
+        far = _of_spread(math.log(max(row.estimate, 1e-300))) if row.measure == "spread" else 0.5 * row.estimate**2
+        return float(far) if math.isfinite(far) else math.inf
+
+    worst = max(own, key=size)
+    return f"{worst.measure} of {worst.f} {number(worst.estimate)}{' sd' if worst.measure == 'bias' else ''}"
+
+
+def _advice(found: Comparison) -> str:
+    """Say what else tells the best apart, and whether they are calibrated at all."""
+    verdicts = [found.results[name].verdict for name in found.best]
+    texts = []
+    if len(verdicts) > 1 and (first := _better_scored(found)):
+        texts.append(f"prefer {first}, whose outputs have the better scores")
+    them = "both" if len(verdicts) == 2 else "all of them"
+    if all(verdict is Verdict.MISCALIBRATED for verdict in verdicts):
+        which = f"{found.best[0]} is miscalibrated all the same" if len(verdicts) == 1 else f"{them} are miscalibrated"
+        texts.append(which)
+    elif len(verdicts) > 1 and all(verdict is Verdict.WITHIN_TOLERANCE for verdict in verdicts):
+        texts.append(f"{them} are within tolerance")
+    elif len(verdicts) > 1:
+        texts.append("more replicates may tell")
+    return "".join(f"; {text}" for text in texts)
+
+
+def _better_scored(found: Comparison) -> str:
+    """Return the one of the best that scores better than every other for sure, by some score and worse by none."""
+    ahead: dict[tuple[str, str], list[int]] = {}
+    for row in found.differences:
+        if row.measure in ("crps", _JOINT) and row.clear:
+            sign = 1 if row.high < 0 else -1
+            ahead.setdefault((row.first, row.second), []).append(sign)
+            ahead.setdefault((row.second, row.first), []).append(-sign)
+    for name in found.best:
+        if all(min(ahead.get((name, other), [-1])) > 0 for other in found.best if other != name):
+            return name
+    return ""
 
 
 def _verdict_cells(name: str, result: Result) -> tuple[str, str, str]:
@@ -182,9 +236,11 @@ def compare(
     columns = [k for k, column in enumerate(ran[names[0]].columns) if column.level == "strong"]
     pairs = list(combinations(names, 2))
     # Half of the error for the procedures alone, half for their differences: both enter into who is ahead.
-    each = (1 - level) / 2 / (len(columns) * len(MEASURES))
+    each = (1 - level) / 2 / (len(columns) * len(MEASURES) + 1)
     rows = [row for name in names for k in columns for row in _rows(name, ran[name], k, 1 - each / len(names))]
+    rows += [row for name in names for row in _joint_row(name, ran[name], 1 - each / len(names))]
     gaps = [row for a, b in pairs for k in columns for row in _differences(a, b, ran, k, 1 - each / len(pairs))]
+    gaps += [row for a, b in pairs for row in _joint_difference(a, b, ran, 1 - each / len(pairs))]
     divergence = {name: float(np.mean([_divergence(ran[name], k) for k in columns])) for name in names}
     return Comparison(tuple(rows), tuple(gaps), divergence, _best(names, rows, gaps), results, level)
 
@@ -218,6 +274,21 @@ def _rows(name: str, ran: Replicates, k: int, level: float) -> Iterator[Comparis
     if scores.size > 1 and np.isfinite(scores).all():
         mean, reach = float(scores.mean()), _reach(scores, level)
         yield ComparisonRow(name, f, "crps", mean, mean - reach, mean + reach, math.nan)
+
+
+def _joint_row(name: str, ran: Replicates, level: float) -> Iterator[ComparisonRow]:
+    scores = ran.energy[ran.rows]
+    if scores.size > 1 and np.isfinite(scores).all():
+        mean, reach = float(scores.mean()), _reach(scores, level)
+        yield ComparisonRow(name, ALL, _JOINT, mean, mean - reach, mean + reach, math.nan)
+
+
+def _joint_difference(a: str, b: str, ran: Mapping[str, Replicates], level: float) -> Iterator[DifferenceRow]:
+    both = ran[a].kept & ran[b].kept
+    apart = ran[a].energy[both] - ran[b].energy[both]
+    if apart.size > 2 and np.isfinite(apart).all():
+        mean, reach = float(apart.mean()), _reach(apart, level)
+        yield DifferenceRow(a, b, ALL, _JOINT, mean, mean - reach, mean + reach)
 
 
 def _reach(values: Floats, level: float) -> float:
@@ -275,7 +346,7 @@ def _best(names: Sequence[str], rows: Sequence[ComparisonRow], gaps: Sequence[Di
 def _ahead(a: str, b: str, rows: Sequence[ComparisonRow], gaps: Sequence[DifferenceRow]) -> bool:
     """Whether a's divergence is smaller than b's for all spreads and biases that the intervals allow."""
     least = 0.0
-    for f in dict.fromkeys(row.f for row in rows):
+    for f in dict.fromkeys(row.f for row in rows if row.measure == "spread"):
         for measure, of in (("spread", _of_spread), ("bias", lambda bias: 0.5 * np.square(bias))):
             ends = [_row_ends(rows, name, f, measure) for name in (a, b)]
             apart = _gap_ends(gaps, a, b, f, measure)

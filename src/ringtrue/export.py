@@ -25,6 +25,8 @@ from .store import Store
 
 #: The arrays of Replicates that have one number per replicate and test function.
 ARRAYS = ("u", "z", "rank", "draws", "truth", "mean", "sd", "crps", "interval")
+#: Those that have one number per replicate.
+JOINT = ("energy", "belief_energy")
 #: The form of the JSON; it changes when a field changes its meaning or goes.
 FORM = "ringtrue-report-1"
 LEVELS = ("exact", "auto", "strong", "reversible", "weak")
@@ -96,9 +98,9 @@ def to_xarray(source: Result | Replicates) -> Any:
     """Return an xarray DataTree that ArviZ understands.
 
     Its group ``replicates`` has u, z, rank, draws, truth, mean, sd, crps and interval over the dimensions replicate and
-    test_function; lost replicates are nan. Its group ``prior_sbc`` has u of the replicates that were kept, over chain
-    (always 1), draw and test_function, where ``arviz_plots.plot_ecdf_pit`` looks for it. Seed, versions and verdict are
-    attributes of the root.
+    test_function, energy and belief_energy over replicate; lost replicates are nan. Its group ``prior_sbc`` has u of
+    the replicates that were kept, over chain (always 1), draw and test_function, where
+    ``arviz_plots.plot_ecdf_pit`` looks for it. Seed, versions and verdict are attributes of the root.
 
     Parameters
     ----------
@@ -119,7 +121,8 @@ def to_xarray(source: Result | Replicates) -> Any:
     levels = np.array([column.level for column in replicates.columns], dtype=object)
     functions = {"test_function": names, "level": ("test_function", levels)}
     every = xarray.Dataset(
-        {name: (("replicate", "test_function"), getattr(replicates, name)) for name in ARRAYS},
+        {name: (("replicate", "test_function"), getattr(replicates, name)) for name in ARRAYS}
+        | {name: (("replicate",), getattr(replicates, name)) for name in JOINT},
         coords={"replicate": numbers, "lost": ("replicate", ~replicates.kept), **functions},
     )
     kept = xarray.Dataset(

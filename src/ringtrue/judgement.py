@@ -17,11 +17,11 @@ from .errors import InvalidStudy
 from .levels import LevelEvidence, evidence, levels_of
 from .recording import OnFailure
 from .replicates import Replicates
-from .results import MeasureRow, Resolution, Result, TestRow, Tolerance, Verdict
+from .results import ALL, MeasureRow, Resolution, Result, TestRow, Tolerance, Verdict
 from .runs import RunSettings, run
 from .study import Study
 from .uniformity import TESTS
-from .wording import sentence, useless
+from .wording import Findings, sentence, useless
 
 #: Share of the error budget by level. Strong calibration implies weak, and its tests see more.
 _SHARES = {"strong": 0.8, "auto": 0.8, "weak": 0.2}
@@ -157,22 +157,16 @@ def judge(
     verdict = _verdict(overall <= alpha, rejecting, measures)
     levels = levels_of(found)
     resolution = _resolution(replicates, alpha, test)
-    text = sentence(
-        verdict,
-        found=found,
-        measures=measures,
-        overall=overall,
-        rejecting=rejecting,
-        replicates=replicates,
-        alpha=alpha,
-        tolerance=limits,
-    )
+    tolerable = None
+    if verdict is Verdict.INCONCLUSIVE and replicates.failures:
+        tolerable = _tolerable(replicates, alpha, limits, test)
+    text = sentence(verdict, Findings(found, overall, rejecting, measures, use, replicates, alpha, limits, tolerable))
     rows = tuple(row for item in found for row in item.rows)
     return Result(
         verdict,
         text,
         rows,
-        _with_use(measures, use),
+        (*_with_use(measures, use), *(_joint_use(replicates, alpha) if measures else [])),
         levels,
         overall,
         resolution,
@@ -224,6 +218,29 @@ def _verdict(evident: bool, rejecting: Sequence[TestRow], measures: Sequence[Mea
     if not harmless:
         return Verdict.MISCALIBRATED
     return Verdict.WITHIN_TOLERANCE if certified else Verdict.INCONCLUSIVE
+
+
+def _tolerable(replicates: Replicates, alpha: float, tolerance: Tolerance, test: str) -> int | None:
+    """Return how many of the lost replicates would leave a verdict, had the others not been asked for; None if none."""
+
+    def settled(lost: int) -> bool:
+        fewer = _with_lost(replicates, lost)
+        found, _ = evidence(fewer, test=test)
+        evident = _overall(found) <= alpha
+        rejecting = _rejecting(found, alpha) if evident else []
+        return _verdict(evident, rejecting, _measures(fewer, alpha, tolerance)) is not Verdict.INCONCLUSIVE
+
+    most, too_many = -1, len(replicates.failures)
+    while too_many - most > 1:
+        middle = (most + too_many) // 2
+        most, too_many = (middle, too_many) if settled(middle) else (most, middle)
+    return most if most >= 0 else None
+
+
+def _with_lost(replicates: Replicates, lost: int) -> Replicates:
+    """Return the replicates as if only the first few of the lost ones had been asked for."""
+    few = np.flatnonzero(~replicates.kept)[:lost]
+    return replicates.part(np.sort(np.concatenate([np.flatnonzero(replicates.kept), few])))
 
 
 def _harmless(row: TestRow, measures: Sequence[MeasureRow]) -> bool:
@@ -288,6 +305,13 @@ def _use(replicates: Replicates, alpha: float) -> dict[str, list[miscalibration.
             if all(np.isfinite(m.estimate) for m in both):
                 found[column.name] = both
     return found
+
+
+def _joint_use(replicates: Replicates, alpha: float) -> list[MeasureRow]:
+    """Return the skill for all entries of theta together, if there are several."""
+    scores = (array[replicates.rows][:_ENOUGH] for array in (replicates.energy, replicates.belief_energy))
+    m = usefulness.energy_skill(*scores, level=1 - alpha)
+    return [MeasureRow(ALL, m.name, m.estimate, m.low, m.high, m.ideal, "-")] if np.isfinite(m.estimate) else []
 
 
 def _with_use(measures: Sequence[MeasureRow], use: dict[str, list[miscalibration.Measure]]) -> tuple[MeasureRow, ...]:

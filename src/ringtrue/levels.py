@@ -141,7 +141,7 @@ def _weak(replicates: Replicates, test: str) -> tuple[list[LevelEvidence], list[
         elif len(replicates.reference) > 1 and not lost:
             both = twosample.ks(replicates.weak_value[kept, k], replicates.reference[:, k])
             rows.append(_test_row("weak", column.name, both, "fresh draws of mu0", n))
-        elif lost:
+        elif lost and len(replicates.reference):
             notes.append(
                 f"weak level of {column.name!r} not tested: replicates were lost and mu0 has no exact law of it."
             )

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from . import statistic
 from .batches import Batch, batch_size, draws_available, stack
 from .distributions import Draws, stack_values
+from .energy import EnergyScore, entries, spread_out
 from .errors import InvalidStudy, NoRoute
 from .seeding import Streams
 from .sharpness import MOST, Summaries, of_draws, of_law
@@ -34,6 +35,9 @@ _CHUNK = 1_000_000
 #: Bytes that the ranks of all members may take; beyond, the joint test falls back on Bonferroni.
 _MEMBER_BYTES = 16_000_000
 
+
+#: Draws of an output for the energy score, where none were drawn for anything else; and where their streams start.
+_FEW, _FRESH = 4, 1 << 48
 
 #: Chains worth fewer independent draws do not show their own autocorrelation.
 _SHORTEST = 5
@@ -140,13 +144,15 @@ def copied(value: Any) -> Any:
 class Measured:
     """What a piece says: position and summaries per test function, f at one draw of each output, all members' ranks.
 
-    ``notes`` names what was done to draws on the way: "thinned", "weighted".
+    ``energy`` has two rows, the energy scores of the outputs and of the belief; ``notes`` names what was done to draws
+    on the way: "thinned", "weighted".
     """
 
     positions: tuple[Position, ...]
     summaries: tuple[Summaries, ...]
     weak: tuple[Floats, ...]
     members: tuple[NDArray[np.uint16], ...] | None
+    energy: Floats
     notes: frozenset[str]
 
 
@@ -208,6 +214,7 @@ class _Measurement:
             tuple(self.summaries[k] for k in range(len(truth))),
             weak,
             members,
+            self._energy(),
             frozenset(self.notes),
         )
 
@@ -354,6 +361,8 @@ class _Measurement:
         rng = self._keyed(0)
         for size in _steps(self.question.draws, self.b * _entries(self.piece.theta)):
             part = fitting(self.piece.output.sample(size, rng), self.piece.theta)
+            if self._score is not None:
+                self._score.add(part)
             for k in wanted:
                 values = self._evaluate(self.functions[k], part, 2)
                 if counts[k].draws < MOST:
@@ -379,6 +388,47 @@ class _Measurement:
             return None
         ties = self.streams.uniforms("members", self.piece.index, draws + 1)
         return tuple(statistic.member_ranks(values[k], truth[k], ties) for k in self.strong)
+
+    # All entries together.
+
+    @cached_property
+    def _score(self) -> EnergyScore | None:
+        """The energy score of the outputs."""
+        return self._new_score()
+
+    def _new_score(self) -> EnergyScore | None:
+        """Return an energy score for the truths; None if theta is not made of several numbers."""
+        theta = entries(self.piece.theta, 1)
+        if theta is None or theta.shape[1] < 2 or self.question.units is None:
+            return None
+        return EnergyScore(theta, self.question.units)
+
+    def _energy(self) -> Floats:
+        """Return the energy scores of outputs and belief."""
+        score, belief = self._score, self._new_score()
+        if score is None or belief is None:
+            return np.full((2, self.b), np.nan)
+        if not score.count and (draws := self._draws_for_energy()) is not None:
+            score.add(draws)
+        belief.add(self.question.rivals(self.piece.index))
+        return np.stack([score.value(), belief.value()])
+
+    def _draws_for_energy(self) -> Any:
+        """Return draws x replicates: some of those that others used, or a few fresh ones."""
+        if self._ready is not None:
+            return _spread_out(self._ready[0])
+        if self.piece.output.sample is None:
+            return None
+        if self.piece.outputs is None:
+            rng = self.streams.generator("energy", _FRESH + int(self.piece.index[0]))
+            return fitting(self.piece.output.sample(_FEW, rng), self.piece.theta)
+        if any(law is None for law in self.laws):
+            return _spread_out(self._drawn[1])
+        if any((size := draws_available(one)) is not None and size < _FEW for one in self.piece.outputs):
+            return None  # draws that repeat would look sharp
+        rngs = (self.streams.generator("energy", _FRESH + int(i)) for i in self.piece.index)
+        rows = [one.sample(_FEW, rng) for one, rng in zip(self.piece.outputs, rngs, strict=True)]
+        return fitting(stack_values(rows, axis=1), self.piece.theta)
 
     # The weak level.
 
@@ -411,6 +461,12 @@ class _Measurement:
         laws = [output.marginal(f) for output in self.piece.outputs]
         rngs = (self.streams.generator("weak", int(i) + (k << 48)) for i in self.piece.index)
         return np.array([float(np.squeeze(one.sample(1, rng))) for one, rng in zip(laws, rngs, strict=True)])
+
+
+def _spread_out(draws: Any) -> Any:
+    if isinstance(draws, dict):
+        return {name: spread_out(part) for name, part in draws.items()}
+    return spread_out(draws)
 
 
 class _Counts:

@@ -66,10 +66,14 @@ class Detectable:
     power: float
 
     def __str__(self) -> str:
-        spread = f"a spread factor above {self.over_confident:.3g} or below {self.under_confident:.3g}"
-        if math.isinf(self.over_confident):
-            spread = "no spread factor"
-        return f"with probability {self.power:.3g} this run finds {spread}, and a bias above {self.bias:.3g} sd"
+        ends = [
+            f"{word} {size:.3g}"
+            for word, size in (("above", self.over_confident), ("below", self.under_confident))
+            if 0 < size < math.inf
+        ]
+        spread = f"a spread factor {' or '.join(ends)}, and " if ends else ""
+        nothing = "" if ends else ", but no error of spread"
+        return f"with probability {self.power:.3g} this run finds {spread}a bias above {self.bias:.3g} sd{nothing}"
 
 
 @dataclass(frozen=True)
@@ -85,10 +89,12 @@ class Certification:
     coverage: float
 
     def __str__(self) -> str:
-        return (
-            f"{self.n} replicates certify a calibrated procedure "
-            f"(spread {self.spread}, bias {self.bias}, coverage {self.coverage})"
-        )
+        parts = {"spread": self.spread, "bias": self.bias, "coverage": self.coverage}
+        if math.isinf(self.n):
+            without = " or ".join(name for name, need in parts.items() if math.isinf(need))
+            return f"no number of replicates certifies the {without} of a calibrated procedure; return more draws"
+        asked = ", ".join(f"{name} {need:.0f}" for name, need in parts.items() if need)
+        return f"{self.n:.0f} replicates certify a calibrated procedure with probability {_CHANCE:g} (alone: {asked})"
 
 
 def plan(

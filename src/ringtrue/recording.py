@@ -20,7 +20,7 @@ from .pieces import Measured, Piece, is_coordinate, law_of, measure
 from .replicates import Column, Failure
 from .seeding import Streams
 from .sharpness import SUMMARY
-from .spans import FLOATS, Header, Span
+from .spans import FLOATS, JOINT, Header, Span
 from .study import Question, Study
 
 Floats = NDArray[np.float64]
@@ -49,6 +49,7 @@ class Recorder:
         shape = (len(question.functions), count)
         self.arrays: dict[str, NDArray[Any]] = {name: np.full(shape, np.nan) for name in FLOATS}
         self.arrays |= {"rank": np.full(shape, -1), "draws": np.zeros(shape, np.int64)}
+        self.arrays |= {"energy": np.full((2, count), np.nan)}
         self.members: NDArray[np.uint16] | None = None
         self.joint = True  # until a replicate has no ranks of all members
         self.failures: list[Failure] = []
@@ -82,6 +83,7 @@ class Recorder:
             self.arrays["weak"][k, where] = measured.weak[k][: len(rows)]
             for name, row in zip(SUMMARY, measured.summaries[k], strict=True):
                 self.arrays[name][k, where] = row[: len(rows)] if row.ndim else row
+        self.arrays["energy"][:, where] = measured.energy[:, : len(rows)]
         self._keep_members(where, len(rows), measured.members)
         self.done |= measured.notes
         bad = np.isnan(self.arrays["u"][:, where])
@@ -116,7 +118,7 @@ class Recorder:
         text = "".join(traceback.format_exception(error))
         self.error = self.error or error
         for i in rows:
-            for name in FLOATS:
+            for name in (*FLOATS, *JOINT):
                 self.arrays[name][:, int(i) - self.first] = np.nan
             self.failures.append(Failure(int(i), stage, message, text))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -60,6 +60,8 @@ class Replicates:
     truth, mean, sd, crps, interval
         f(theta_i); mean and sd of f under the output, its continuous ranked probability score and the interval score
         of its central 90 % interval, nan where the output does not give them away.
+    energy, belief_energy
+        (n,): energy scores of the outputs and of the belief, for all entries of theta together; nan if it has only one.
     members
         (n, draws + 1, strong functions): ranks of every member as the truth, if they were kept.
     first
@@ -80,6 +82,8 @@ class Replicates:
     sd: Floats
     crps: Floats
     interval: Floats
+    energy: Floats
+    belief_energy: Floats
     members: NDArray[np.uint16] | None = None
     failures: tuple[Failure, ...] = ()
     selection: BestOf | None = None
@@ -103,6 +107,25 @@ class Replicates:
     def rows(self) -> Any:
         """An index of the replicates that were not lost; a slice, which copies nothing, if none was."""
         return np.flatnonzero(self.kept) if self.failures else slice(None)
+
+    def part(self, rows: Any) -> Replicates:
+        """Return some replicates as a run of their own, numbered from 0.
+
+        Parameters
+        ----------
+        rows
+            A slice, or the numbers of rows in rising order.
+        """
+        numbers = np.arange(self.n)[rows]
+        arrays: dict[str, Any] = {
+            one.name: value[rows]
+            for one in fields(self)
+            if isinstance(value := getattr(self, one.name), np.ndarray) and one.name != "reference"
+        }
+        place = {int(i) + self.first: j for j, i in enumerate(numbers)} if self.failures else {}
+        lost = (failure for failure in self.failures if failure.replicate in place)
+        failures = tuple(replace(failure, replicate=place[failure.replicate]) for failure in lost)
+        return replace(self, **arrays, failures=failures, first=0)
 
     def ordered(self, k: int) -> Floats:
         """Return the sorted u of column k, lost replicates left out; sorted once for all who ask."""

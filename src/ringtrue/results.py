@@ -15,8 +15,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .errors import InvalidStudy, Miscalibrated
+from .miscalibration import Measure
 from .replicates import Replicates
 from .testfunctions import Level
+
+#: What rows over all test functions call theirs.
+ALL = "(all)"
 
 
 class Verdict(Enum):
@@ -117,6 +121,18 @@ class Resolution:
     over_confident: float
     under_confident: float
     bias: float
+
+    def __str__(self) -> str:
+        if math.isnan(self.bias):
+            return "What this run could have seen is known for the default test without lost replicates only."
+        ends = [
+            f"{word} {_near(x, 1)}"
+            for word, x in (("above", self.over_confident), ("below", self.under_confident))
+            if 0 < x < math.inf
+        ]
+        spread = f"a spread factor {' or '.join(ends)}, " if ends else ""
+        missed = "" if ends else ", but no error of spread"
+        return f"This run would have seen, with 80 % chance: {spread}a bias beyond {_near(self.bias, 0)} sd{missed}."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -229,18 +245,11 @@ class Result:
         )
 
     def _footer(self) -> str:
-        seen = self.resolution
         lines = [f"n = {self.replicates.n}, seed = {self.replicates.seed}, alpha = {self.alpha:g}"]
-        if self.measures and not math.isnan(seen.bias):
-            spread = f"above {_number(seen.over_confident, 1)} or below {_number(seen.under_confident, 1)}"
-            lines.append(
-                f"This run would have seen, with 80 % chance: a spread factor {spread}, a bias beyond "
-                f"{_number(seen.bias, 0)} sd."
-            )
-        elif self.measures:
-            lines.append("What this run could have seen is known for the default test without lost replicates only.")
+        if self.measures:
+            lines.append(str(self.resolution))
         for cause, count, failure in self.replicates.causes():
-            lines.append(f"lost {count} replicate(s): {cause}; see {failure.replay}")
+            lines.append(f"lost {counted(count, 'replicate')}: {cause}; see {failure.replay}")
         return "\n".join([*lines, *self.notes])
 
 
@@ -250,9 +259,9 @@ def format_p(p: float) -> str:
     Examples
     --------
     >>> format_p(0.31234), format_p(2.6e-9), format_p(1e-310)
-    ('p = 0.31', 'p = 3e-09', 'p < 1e-300')
+    ('p = 0.31', 'p = 3e-9', 'p < 1e-300')
     """
-    return "p < 1e-300" if p < 1e-300 else f"p = {_cell(p)}"
+    return "p < 1e-300" if p < 1e-300 else f"p = {_power(_cell(p))}"
 
 
 def _cell(p: float) -> str:
@@ -262,17 +271,65 @@ def _cell(p: float) -> str:
     return f"{p:.0e}" if p < 0.001 else f"{p:.2g}"
 
 
-def decimals(row: MeasureRow) -> int:
+def decimals(row: MeasureRow | Measure) -> int:
     """Return how many decimals the width of an interval deserves: two figures of it, two decimals at least."""
     width = row.high - row.low
     return 2 if not 0 < width < math.inf else min(max(1 - math.floor(math.log10(width)), 2), 6)
 
 
-def _number(x: float, ideal: float) -> str:
+def number(x: float, digits: int = 2) -> str:
+    """Return a number as a person would write it: so many decimals where it is small, two or three figures otherwise.
+
+    Examples
+    --------
+    >>> number(-0.001), number(1.4142), number(57.31), number(711174.24), number(0.99871, 4)
+    ('0.00', '1.41', '57.3', '7.1e5', '0.9987')
+    """
+    if not math.isfinite(x):
+        return f"{x:g}"
+    if abs(x) >= 9999.5:
+        return _power(f"{x:.1e}").replace(".0e", "e")
+    if digits <= 2:
+        digits = min(digits, 0 if abs(x) >= 99.95 else 1 if abs(x) >= 9.995 else 2)
+    text = f"{x:.{digits}f}"
+    return text if float(text) else text.lstrip("-")
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent, with decimals only where it is near nothing or all.
+
+    Examples
+    --------
+    >>> percent(0.7634), percent(0.9962), percent(1.0), percent(0.00012)
+    ('76 %', '99.6 %', '100 %', '0.012 %')
+    """
+    rest = 100 * min(share, 1 - share)
+    if rest <= 0 or rest >= 1.95:
+        return f"{100 * share:.0f} %"
+    digits = min(1 - math.floor(math.log10(rest)) - (rest >= 0.1), 6)
+    return f"{100 * share:.{digits}f} %"
+
+
+def counted(n: int, noun: str) -> str:
+    """Return how many there are of something, in the plural unless there is one.
+
+    Examples
+    --------
+    >>> counted(1, "replicate"), counted(20, "replicate")
+    ('1 replicate', '20 replicates')
+    """
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _power(text: str) -> str:
+    """Return a number in scientific notation without the zeros of its exponent."""
+    head, mark, exponent = text.partition("e")
+    return f"{head}{mark}{int(exponent)}" if mark else text
+
+
+def _near(x: float, ideal: float) -> str:
     """Return a number with two figures of its distance from the ideal."""
-    if not math.isfinite(x) or x in (0, ideal):
-        return "(nothing)"
-    return f"{x:.{max(1 - math.floor(math.log10(abs(x - ideal))), 2)}f}"
+    return number(x, 2 if x == ideal else max(1 - math.floor(math.log10(abs(x - ideal))), 2))
 
 
 def _tests_table(rows: Sequence[TestRow]) -> str:
@@ -298,12 +355,12 @@ def _measures_table(rows: Sequence[MeasureRow], alpha: float) -> str:
     cells = [("test function", "measure", "estimate", f"{100 * (1 - alpha):g} % interval*", "ideal", "in tolerance")]
     for row in rows:
         digits = decimals(row)
-        interval = f"{row.low:.{digits}f} to {row.high:.{digits}f}"
+        interval = f"{number(row.low, digits)} to {number(row.high, digits)}"
         cells.append(
             (
                 row.f,
                 row.name,
-                f"{row.estimate:.{digits}f}",
+                number(row.estimate, digits),
                 interval,
                 "-" if math.isnan(row.ideal) else f"{row.ideal:.3g}",
                 row.within,

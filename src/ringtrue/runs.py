@@ -23,7 +23,7 @@ from .errors import InvalidStudy, ReplicateFailed
 from .progress import Progress, Show
 from .recording import OnFailure, header_of, raise_failure, reference_size, reference_values
 from .replicates import Failure, Replicates
-from .spans import Header, Span, collected
+from .spans import Collection, Span
 from .study import Study, at_least
 from .workers import Borrowed, Job, Pool, alone, first_check, shared
 
@@ -211,15 +211,14 @@ def _remember_belief(study: Study, shelf: Shelf) -> None:
 class _Memory:
     """A shelf that lasts as long as the run."""
 
-    header: Header
-    spans: list[Span] = field(default_factory=list)
+    found: Collection
     values: list[Floats] = field(default_factory=list)
 
     def missing(self, start: int, stop: int) -> list[Range]:
         return [(start, stop)]
 
     def add(self, span: Span) -> None:
-        self.spans.append(span)
+        self.found.add(span)
 
     def flush(self) -> None:
         return
@@ -232,15 +231,15 @@ class _Memory:
         self.values.append(values)
 
     def replicates(self, start: int, stop: int) -> Replicates:
-        empty = np.empty((0, len(self.header.columns)))
-        return collected(self.header, stop, self.spans, np.concatenate([empty, *self.values]))
+        empty = np.empty((0, len(self.found.header.columns)))
+        return self.found.replicates(np.concatenate([empty, *self.values]))
 
 
 @contextlib.contextmanager
 def _shelf(study: Study, path: Any, tag: str, keep: Keep) -> Iterator[Shelf]:
     header = header_of(study)
     if path is None:
-        yield _Memory(header)
+        yield _Memory(Collection(header, 0, study.n))
         return
     from .fingerprints import fingerprint  # sqlite3 and hashing are not every run's
     from .store import Store

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-Role = Literal["truth", "data", "procedure", "statistic", "ties", "members", "weak", "reference", "judgement"]
+Role = Literal["truth", "data", "procedure", "statistic", "ties", "members", "weak", "reference", "judgement", "energy"]
 _ROLES = {role: number for number, role in enumerate(get_args(Role))}
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,9 @@ Ints = NDArray[np.int64]
 #: Arrays of a span with a row per test function, in the order a store keeps them.
 FLOATS = ("u", "z", "weak", "weak_u", "weak_z", *SUMMARY)
 INTS = ("rank", "draws")
+#: Those without: a row for the outputs, one for the belief.
+JOINT = ("energy",)
+ARRAYS = (*FLOATS, *INTS, *JOINT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,8 @@ class Span:
         f at one draw of every output, and its position in mu0's law.
     truth, mean, sd, crps, interval
         Summaries; see :mod:`~ringtrue.sharpness`.
+    energy
+        (2, count): energy scores of the outputs and of the belief.
     members
         (count, draws + 1, strong functions), or None if not every replicate has them.
     failures
@@ -63,6 +67,7 @@ class Span:
     interval: Floats
     rank: Ints
     draws: Ints
+    energy: Floats
     members: NDArray[np.uint16] | None = None
     failures: tuple[Failure, ...] = ()
     notes: frozenset[str] = frozenset()
@@ -82,7 +87,7 @@ class Span:
     def part(self, start: int, stop: int) -> Span:
         """Return the replicates from ``start`` to before ``stop``."""
         rows = slice(start - self.first, stop - self.first)
-        cut = {name: getattr(self, name)[:, rows] for name in (*FLOATS, *INTS)}
+        cut = {name: getattr(self, name)[:, rows] for name in ARRAYS}
         return replace(
             self,
             first=start,
@@ -105,16 +110,15 @@ def lost_span(first: int, count: int, functions: int, failure: Failure) -> Span:
     blank: dict[str, Any] = dict.fromkeys(FLOATS, empty)
     failures = tuple(replace(failure, replicate=first + j) for j in range(count))
     nothing = np.zeros(empty.shape, np.int64)
-    return Span(first, **blank, rank=nothing - 1, draws=nothing, failures=failures)
+    energy = np.full((2, count), np.nan)
+    return Span(first, **blank, rank=nothing - 1, draws=nothing, energy=energy, failures=failures)
 
 
 def joined(spans: Sequence[Span]) -> Span:
     """Return adjacent spans as one."""
     if len(spans) == 1:
         return spans[0]
-    arrays: dict[str, Any] = {
-        name: np.concatenate([getattr(one, name) for one in spans], axis=1) for name in (*FLOATS, *INTS)
-    }
+    arrays: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in spans], axis=1) for name in ARRAYS}
     return replace(
         spans[0],
         members=_joined_members(spans),
@@ -148,6 +152,48 @@ class Header:
     selection: BestOf | None = None
 
 
+class Collection:
+    """The arrays of all replicates, filled with spans as they come, in any order.
+
+    Parameters
+    ----------
+    header
+        What the spans are about.
+    first, stop
+        The replicates; those that no span has are nan.
+    """
+
+    def __init__(self, header: Header, first: int, stop: int) -> None:
+        self.header, self.first, self.stop = header, first, stop
+        rows = {name: 2 if name in JOINT else len(header.columns) for name in ARRAYS}
+        self._arrays: dict[str, NDArray[Any]] = {
+            name: np.empty((many, stop - first), np.int64 if name in INTS else np.float64)
+            for name, many in rows.items()
+        }
+        self._parts: list[Span] = []
+
+    def add(self, span: Span) -> None:
+        """Copy a span to its place; its own arrays may go."""
+        where = slice(span.first - self.first, min(span.stop, self.stop) - self.first)
+        for name, array in self._arrays.items():
+            array[:, where] = getattr(span, name)[:, : where.stop - where.start]
+        placed: dict[str, Any] = {name: array[:, where] for name, array in self._arrays.items()}
+        self._parts.append(replace(span, kept={}, **placed))
+
+    def replicates(self, reference: Floats) -> Replicates:
+        """Return what there is."""
+        for start, stop in self._gaps():
+            for name, array in self._arrays.items():
+                array[:, start - self.first : stop - self.first] = -1 if name in INTS else np.nan
+        return _replicates(self.header, self.stop, self._parts, self._arrays, reference)
+
+    def _gaps(self) -> list[tuple[int, int]]:
+        ordered = sorted(self._parts, key=lambda one: one.first)
+        ends = [self.first, *(one.stop for one in ordered)]
+        starts = [*(one.first for one in ordered), self.stop]
+        return [(end, start) for end, start in zip(ends, starts, strict=True) if end < start]
+
+
 def collected(header: Header, n: int, spans: Iterable[Span], reference: Floats) -> Replicates:
     """Return replicates 0 to n - 1 from spans that cover them, in any order.
 
@@ -158,8 +204,18 @@ def collected(header: Header, n: int, spans: Iterable[Span], reference: Floats) 
     Replicates(n=0, f=[], failures=0, seed=0)
     """
     parts = [one for one in spans if one.first < n]
-    first = min((one.first for one in parts), default=0)
-    arrays = _side_by_side(parts, first, n, len(header.columns))
+    if len(parts) == 1:  # nothing to copy
+        arrays = {name: getattr(parts[0], name)[:, : n - parts[0].first] for name in ARRAYS}
+        return _replicates(header, n, parts, arrays, reference)
+    collection = Collection(header, min((one.first for one in parts), default=0), n)
+    for one in parts:
+        collection.add(one)
+    return collection.replicates(reference)
+
+
+def _replicates(
+    header: Header, n: int, parts: Sequence[Span], arrays: Mapping[str, NDArray[Any]], reference: Floats
+) -> Replicates:
     failures = sorted((f for one in parts for f in one.failures if f.replicate < n), key=lambda one: one.replicate)
     summaries: dict[str, Any] = {name: arrays[name].T for name in SUMMARY}
     return Replicates(
@@ -172,37 +228,16 @@ def collected(header: Header, n: int, spans: Iterable[Span], reference: Floats) 
         weak_z=arrays["weak_z"].T,
         weak_value=arrays["weak"].T,
         reference=reference,
+        energy=arrays["energy"][0],
+        belief_energy=arrays["energy"][1],
         members=_all_members(parts, n),
         failures=tuple(failures),
         selection=header.selection,
         seed=header.seed,
         notes=(*header.notes, *_said(parts, arrays["draws"])),
-        first=first,
+        first=min((one.first for one in parts), default=0),
         **summaries,
     )
-
-
-def _side_by_side(parts: Sequence[Span], first: int, n: int, functions: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays of spans as those of all replicates, a row per test function: tests read one at a time."""
-    if len(parts) == 1:
-        return {name: getattr(parts[0], name)[:, : n - first] for name in (*FLOATS, *INTS)}
-    shape = (functions, n - first)
-    whole: dict[str, NDArray[Any]] = {name: np.empty(shape) for name in FLOATS}
-    whole |= {name: np.empty(shape, np.int64) for name in INTS}
-    if not _gapless(parts, n):  # filling what is written over anyway is a third of reading a large store
-        for name, array in whole.items():
-            array.fill(np.nan if name in FLOATS else -1)
-    for one in parts:
-        where = slice(one.first - first, min(one.stop, n) - first)
-        for name, array in whole.items():
-            array[:, where] = getattr(one, name)[:, : where.stop - where.start]
-    return whole
-
-
-def _gapless(parts: Sequence[Span], n: int) -> bool:
-    """Whether spans lie side by side up to n."""
-    ordered = sorted(parts, key=lambda one: one.first)
-    return bool(ordered) and ordered[-1].stop >= n and all(a.stop == b.first for a, b in pairwise(ordered))
 
 
 def _all_members(parts: Sequence[Span], n: int) -> NDArray[np.uint16] | None:

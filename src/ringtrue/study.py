@@ -13,15 +13,20 @@ from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .callables import with_optional
-from .distributions import as_distribution
+from .distributions import as_distribution, stack_values
+from .energy import entries, units
 from .errors import InvalidStudy
 from .models import as_model, contaminated
 from .seeding import Streams
-from .testfunctions import BestOf, TestFunction, as_testfunctions, default_family
+from .testfunctions import BestOf, TestFunction, as_testfunctions, default_family, take
 
 Procedure = Callable[[Any, Any, np.random.Generator], Any]
+
+#: Draws of the belief that tell the units of its entries.
+_FOR_UNITS = 100
 
 
 class Question(Protocol):
@@ -58,6 +63,13 @@ class Question(Protocol):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the result must know about it."""
+
+    @property
+    def units(self) -> NDArray[np.float64] | None:
+        """The spread of every entry of theta under the belief; None if theta is not made of numbers."""
+
+    def rivals(self, index: NDArray[np.int64]) -> Any:
+        """Two draws of the belief for each of the replicates, on axis 0; None if there are none."""
 
 
 def as_procedure(value: Any) -> Procedure:
@@ -169,6 +181,21 @@ class Study:
             raise InvalidStudy(
                 f"the belief must give draws of one shape, but drawing from it raised {type(error).__name__}: {error}."
             ) from error
+
+    @cached_property
+    def units(self) -> NDArray[np.float64] | None:
+        """The spread of every entry of theta under the belief; None if theta is not made of numbers."""
+        numbers = entries(self.mu0.sample(_FOR_UNITS, Streams(self.seed).generator("energy")), 1)
+        return None if numbers is None else units(numbers)
+
+    def rivals(self, index: NDArray[np.int64]) -> Any:
+        """Return two draws of the belief for each replicate of a whole block, or for each of single replicates."""
+        streams = Streams(self.seed)
+        if self.batch is None:
+            pairs = [self.mu0.sample(2, streams.generator("energy", 1 + int(i))) for i in index]
+            return stack_values(pairs, axis=1)
+        drawn = self.mu0.sample(2 * self.batch, streams.generator("energy", 1 + int(index[0]) // self.batch))
+        return stack_values([take(drawn, slice(None, self.batch)), take(drawn, slice(self.batch, None))])
 
     def simulate(self, theta: Any, rng: np.random.Generator) -> Any:
         """Draw a dataset."""

@@ -16,7 +16,7 @@ from scipy import special
 
 from .miscalibration import Measure
 
-__all__ = ["contraction", "correlation", "interval_skill", "skill", "uninformative"]
+__all__ = ["contraction", "correlation", "energy_skill", "interval_skill", "skill", "uninformative"]
 
 Floats = NDArray[np.float64]
 
@@ -105,12 +105,11 @@ def skill(truth: ArrayLike, crps: ArrayLike, *, level: float = 0.95) -> Measure:
     influence = score / belief - (apart - belief) * float(score.mean()) / belief**2
     # What the projection leaves of the variance of |x - x'|; all there is for a procedure that returns the belief.
     rest = max(2 * float(x.var(ddof=1)) - 4 * belief**2 - 2 * float(apart.var(ddof=1)), 0.0)
-    ratio = float(score.mean()) / belief
-    extra = (ratio / belief) ** 2 * rest / (2 * x.size * (x.size - 1))
+    ratio, extra = float(score.mean()) / belief, rest / belief**2 / (2 * x.size * (x.size - 1))
     if ratio <= 0:  # fair scores of few draws may be negative, even on average
-        half = _quantile(level, x.size - 1) * math.sqrt(float(influence.var(ddof=1)) / x.size + extra)
+        half = _quantile(level, x.size - 1) * math.sqrt(float(influence.var(ddof=1)) / x.size + ratio**2 * extra)
         return Measure("skill", 1 - ratio, 1 - ratio - half, 1 - ratio + half, math.nan)
-    return _from_ratio("skill", ratio, influence / ratio, level, extra=extra / ratio**2)
+    return _from_ratio("skill", ratio, influence / ratio, level, extra=extra)
 
 
 def interval_skill(truth: ArrayLike, interval: ArrayLike, *, level: float = 0.95) -> Measure:
@@ -157,6 +156,46 @@ def interval_skill(truth: ArrayLike, interval: ArrayLike, *, level: float = 0.95
     # the noise there is for a procedure that returns the belief.
     extra = (float(without.mean() - inside.mean()) / 2 / float(belief.mean())) ** 2
     return _from_ratio("interval skill", ratio, influence, level, extra=extra)
+
+
+def energy_skill(energy: ArrayLike, belief: ArrayLike, *, level: float = 0.95) -> Measure:
+    """Estimate how much better outputs predict all entries of theta than the belief: 1 - E score / score of the belief.
+
+    The energy score is to several dimensions what the continuous ranked probability score is to one. It sees errors of
+    location and spread well, and wrong correlations hardly.
+
+    Parameters
+    ----------
+    energy, belief : array_like, shape (n,)
+        Energy scores of the outputs and of the belief for the same truths, each estimated without bias.
+    level : float
+        Confidence level of the interval, by the delta method on the logarithm of the ratio, in pairs.
+
+    Returns
+    -------
+    Measure
+        Named "energy skill"; nan, with an unbounded interval, if a score is unknown.
+
+    Notes
+    -----
+    A nominal 95 % interval was measured (400 repetitions; three entries, Gaussian, Gamma(4) and t_5; calibrated and
+    over-confident outputs, 4, 9 and 19 draws of each) to cover 0.93 to 0.97 at n = 200, 0.94 to 0.965 at n = 1000.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> print(energy_skill(rng.gamma(4, 0.5, 400), rng.gamma(4, 1.0, 400)))
+    energy skill 0.509 (0.472 to 0.543; ideal nan)
+    """
+    score, rival = _columns(level, energy, belief)
+    if score.size < 4 or not (np.isfinite(score).all() and np.isfinite(rival).all()) or rival.mean() <= 0:
+        return Measure("energy skill", math.nan, -math.inf, 1.0, math.nan)
+    score, rival = score / float(rival.mean()), rival / float(rival.mean())
+    ratio = float(score.mean())
+    if ratio <= 0:  # scores of few draws may be negative, even on average
+        half = _quantile(level, score.size - 1) * math.sqrt(float((score - ratio * rival).var(ddof=1)) / score.size)
+        return Measure("energy skill", 1 - ratio, 1 - ratio - half, 1 - ratio + half, math.nan)
+    return _from_ratio("energy skill", ratio, score / ratio - rival, level, extra=0.0)
 
 
 def correlation(truth: ArrayLike, mean: ArrayLike, *, level: float = 0.95) -> Measure:
@@ -226,14 +265,14 @@ def _columns(level: float, *columns: ArrayLike) -> list[Floats]:
     arrays = [np.asarray(column, dtype=np.float64) for column in columns]
     if arrays[0].ndim != 1 or any(array.shape != arrays[0].shape for array in arrays):
         raise ValueError(f"arrays of one shape (n,) are needed, got {[array.shape for array in arrays]}")
-    if not np.isfinite(arrays[0]).all():
-        raise ValueError("truth contains nan or an infinity; leave lost replicates out")
     return arrays
 
 
 def _scaled(level: float, truth: ArrayLike, other: ArrayLike) -> tuple[Floats, Floats]:
     """Return both in units in which the squares of truths neither overflow nor vanish; nan what is beyond them."""
     x, y = _columns(level, truth, other)
+    if not np.isfinite(x).all():
+        raise ValueError("truth contains nan or an infinity; leave lost replicates out")
     scale = max(float(np.abs(x).max(initial=0.0)), np.finfo(float).tiny)
     with np.errstate(over="ignore"):
         y = y / scale

@@ -1,5 +1,7 @@
-"""Replicates with given positions, for tests that read back what was drawn."""
+"""Replicates with given positions and rows with given numbers, for tests that read back what was drawn."""
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,7 @@ def replicates(
     arrays |= {name: np.full((n, k), np.nan) for name in ("crps", "interval")}
     arrays |= {name: np.array(value, float).reshape(n, k) for name, value in known.items() if name != "reference"}
     arrays["z"] = special.ndtri(u)
+    arrays |= {"energy": np.full(n, np.nan), "belief_energy": np.full(n, np.nan)}
     for values in (u, *arrays.values()):
         values[list(lost)] = np.nan
     usual: list[Level] = ["strong"] * k
@@ -66,3 +69,36 @@ def complete(n: int, k: int = 1, **settings: Any) -> Replicates:
     known = {"truth": mean + sd * z, "mean": mean, "sd": sd, "weak_value": drawn, "crps": np.abs(z)}
     known |= {"weak_u": special.ndtr(drawn), "weak_z": drawn, "reference": rng.normal(size=(n, k))}
     return replicates(special.ndtr(z), **{**known, **settings})
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row as comparisons have it."""
+
+    name: str
+    f: str
+    measure: str
+    estimate: float
+    low: float
+    high: float
+    ideal: float
+
+
+ROWS = [
+    Row("Bayes", "theta", "spread", 1.01, 0.9, 1.1, 1.0),
+    Row("narrow", "theta", "spread", 1.4, 1.3, 1.5, 1.0),
+    Row("none", "theta", "spread", math.nan, 0.0, math.inf, 1.0),
+    Row("Bayes", "theta", "crps", 0.4, 0.38, 0.42, math.nan),
+]
+
+
+def drawn(ax: Any, label: str) -> list[tuple[list[float], list[float]]]:
+    """Return the coordinates of all lines with this label."""
+    found = [one for one in ax.lines if one.get_label() == label]
+    return [(list(map(float, one.get_xdata())), list(map(float, one.get_ydata()))) for one in found]
+
+
+def line(ax: Any, label: str) -> Any:
+    """Return the coordinates of the line with this label."""
+    (one,) = [one for one in ax.lines if one.get_label() == label]
+    return np.asarray(one.get_xdata()), np.asarray(one.get_ydata())

@@ -1,7 +1,5 @@
 """What is drawn of the outputs is what they said."""
 
-from typing import Any
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -9,58 +7,8 @@ from scipy import special
 
 import ringtrue as rt
 from ringtrue import plots, uniformity
-from ringtrue.plots import outputs
 
-from .runs import complete, ranked, replicates
-
-
-def line(ax: Any, label: str) -> Any:
-    """Return the coordinates of the line with this label."""
-    (one,) = [one for one in ax.lines if one.get_label() == label]
-    return np.asarray(one.get_xdata()), np.asarray(one.get_ydata())
-
-
-def test_scores_are_those_of_the_summaries() -> None:
-    """Points are (1 - sd^2 / var(truth), (truth - mean) / sd), a replicate each."""
-    ran = complete(200)
-    x, y = line(plots.z_contraction(ran), "replicates")
-    assert y == pytest.approx((ran.truth - ran.mean)[:, 0] / ran.sd[:, 0])
-    assert x == pytest.approx(1 - ran.sd[:, 0] ** 2 / ran.truth.var(ddof=1))
-
-
-def test_scores_of_normal_outputs_are_the_z_of_the_run() -> None:
-    """For normal outputs the z-score is the normal score of u."""
-    ran = complete(100)
-    assert outputs.scores(ran, 0)[1] == pytest.approx(ran.z[:, 0])
-
-
-def test_far_points_are_drawn_at_the_edge_and_counted() -> None:
-    """A wild z-score and an output much wider than the belief are crosses at the edge."""
-    sd = np.full(100, 0.7)
-    sd[:3], sd[3:5] = 1e-3, 50.0
-    ax = plots.z_contraction(complete(100, sd=sd))
-    x, y = line(ax, "beyond")
-    assert (np.abs(y).max(), x.min()) == (8.0, -1.0)
-    assert f"{len(x)} beyond" in ax.texts[0].get_text()
-    assert len(line(ax, "replicates")[0]) + len(x) == 100
-
-
-def test_outputs_without_sd_are_counted() -> None:
-    """What has no sd is not drawn, and the picture says how many."""
-    sd = np.full(50, 0.7)
-    sd[:20] = np.nan
-    ax = plots.z_contraction(complete(50, sd=sd))
-    assert "20 without sd" in ax.texts[0].get_text()
-    assert "no mean and sd" in plots.z_contraction(ranked(np.arange(50) % 2, 1)).texts[0].get_text()
-
-
-def test_many_points_are_thinned_and_keep_their_extremes() -> None:
-    """Of 20 000 points a thousand are drawn, the highest and lowest among them."""
-    ran = complete(20_000, sd=np.random.default_rng(1).uniform(0.4, 0.9, 20_000))
-    x, y = line(plots.z_contraction(ran), "replicates")
-    contraction, z = outputs.scores(ran, 0)
-    assert len(x) <= outputs.POINTS
-    assert (x.min(), x.max(), y.min(), y.max()) == (contraction.min(), contraction.max(), z.min(), z.max())
+from .runs import complete, line, replicates
 
 
 def test_exact_beliefs_give_the_ecdf_of_weak_positions() -> None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -67,7 +68,7 @@ def test_names_are_drawn_as_they_are(form: str) -> None:
     ran = complete(40, len(NAMES), names=NAMES)
     drawn: list[Any] = [plots.pit_histogram(ran, NAMES), plots.ecdf(ran, NAMES), plots.caterpillar(ran)]
     drawn += [plots.forest(ran), plots.scatter_matrix(ran), plots.coverage_map(ran, NAMES[1], over=NAMES[2])]
-    drawn += [plots.z_contraction(ran), plots.data_averaged(ran)]
+    drawn += [plots.z_contraction(ran), plots.recovery(ran), plots.data_averaged(ran)]
     for one in drawn:
         file = io.BytesIO()
         np.ravel(np.array(one, object))[0].figure.savefig(file, format=form)
@@ -89,6 +90,17 @@ def test_sentences_with_dollars_are_drawn() -> None:
     """The sentence of a result may hold a name with dollar signs."""
     result = replace(rt.judge(complete(40)), sentence="MISCALIBRATED: $\\frac{ is over-confident, $ and <b>")
     plots.plot(result).savefig(io.BytesIO())
+
+
+def test_titles_side_by_side_do_not_meet() -> None:
+    """A long name above a narrow panel is cut to its width."""
+    page = plots.plot(complete(40, 4, names=[letter * 100 for letter in "abcd"]))
+    page.draw_without_rendering()
+    boxes = [
+        ax.title.get_window_extent() if ax.title.get_text() else ax._left_title.get_window_extent()  # type: ignore[attr-defined]
+        for ax in page.get_axes()[:4]
+    ]
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
 @pytest.mark.parametrize(

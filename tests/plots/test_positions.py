@@ -14,7 +14,7 @@ from ringtrue.plots import lattices
 
 from .runs import complete, grid, ranked, replicates
 
-CURVES = [plots.ecdf, plots.ecdf_difference, plots.coverage_curve]
+CURVES = [plots.ecdf, plots.ecdf_difference, plots.coverage_curve, plots.coverage_difference]
 
 
 def bars(ax: Any) -> Any:
@@ -213,9 +213,9 @@ def test_several_curves_share_one_statement(draw: Any) -> None:
     """With K curves in one panel the band has the level 1 - 0.05 / K, so that all stay inside with 95 %."""
     ran = ranked(np.random.default_rng(1).integers(0, 20, (300, 3)), 19)
     _, low, _ = band(draw(ran))
-    draws = 9 if draw is plots.coverage_curve else 19
+    draws = 9 if draw in (plots.coverage_curve, plots.coverage_difference) else 19
     exact = uniformity.band(300, draws=draws, level=1 - 0.05 / 3)
-    less = exact.points if draw is plots.ecdf_difference else 0.0
+    less = exact.points if draw in (plots.ecdf_difference, plots.coverage_difference) else 0.0
     assert low[1:-1] == pytest.approx(exact.low - less)
 
 
@@ -249,14 +249,72 @@ def test_many_values_are_few_points_with_the_same_extremes(n: int) -> None:
     assert y.min() == pytest.approx(min(0.0, (gap - 1 / n).min()), abs=1 / lattices.CELLS)
 
 
-def test_only_some_of_many_test_functions_are_drawn_and_it_says_so() -> None:
-    """Without names the first are drawn; with a name, one of 500 is."""
+def test_only_some_of_many_test_functions_have_a_panel_and_it_says_so() -> None:
+    """Without names the first twelve are drawn; with a name, one of 500 is."""
     ran = replicates(np.random.default_rng(1).random((20, 500)))
     panels = plots.pit_histogram(ran)
-    assert panels.shape == (6,)
-    assert panels[0].figure.get_supxlabel() == "6 of 500 test functions"
-    assert plots.ecdf(ran).get_title(loc="left") == "4 of 500 test functions"
+    assert panels.shape == (12,)
+    assert panels[0].figure.get_suptitle().endswith("all bars of a panel; 12 of 500 test functions")
     assert plots.pit_histogram(ran, "f321").get_title(loc="left") == "f321"
+
+
+@pytest.mark.parametrize("draw", CURVES)
+def test_of_many_curves_those_outside_have_a_name(draw: Any) -> None:
+    """Of 40 curves all are drawn; the two that leave the band of all are named, the others share grey."""
+    u = np.column_stack([grid(400, spread=1.8 if j in (7, 31) else 1.0) for j in range(40)])
+    ax = draw(replicates(u))
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["f7", "f31", "38 others"]
+    (others,) = [one for one in ax.collections if one.get_label() == "others"]
+    assert len(others.get_segments()) == 38
+    assert ax.get_title(loc="left") == "40 test functions"
+    assert "2 outside" in ax.texts[0].get_text()
+
+
+def test_many_curves_inside_need_no_names() -> None:
+    """Of calibrated curves none is named, and the small print says that none is outside."""
+    ax = plots.ecdf(replicates(np.column_stack([grid(100)] * 6)))
+    assert ax.get_legend() is None
+    assert "none outside" in ax.texts[0].get_text()
+
+
+def test_at_most_four_curves_are_named_the_farthest_outside() -> None:
+    """Of ten curves outside, the four that leave the band farthest are named."""
+    u = np.column_stack([grid(400, spread=1.4 + j / 10) for j in range(10)])
+    ax = plots.ecdf_difference(replicates(u))
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["f6", "f7", "f8", "f9", "6 others"]
+
+
+def test_the_coverage_difference_is_the_curve_minus_the_diagonal() -> None:
+    """Curve and band are those of the coverage curve, less the nominal level."""
+    ran = ranked(np.random.default_rng(3).integers(0, 20, 100), 19)
+    (x, y), (_, whole) = curve(plots.coverage_difference(ran)), curve(plots.coverage_curve(ran))
+    assert y == pytest.approx(whole - x)
+    at, low, _ = band(plots.coverage_difference(ran))
+    assert low == pytest.approx(band(plots.coverage_curve(ran))[1] - at)
+
+
+def test_the_band_of_very_many_values_can_be_seen() -> None:
+    """Where the band is a thin strip the axis of counts does not start at 0, and the picture says so."""
+    ax = plots.pit_histogram(replicates(grid(10**5)))
+    bottom, top = ax.get_ylim()
+    (span,) = [patch for patch in ax.patches if patch.get_label() == "band"]
+    assert span.get_height() > 0.4 * (top - bottom)
+    assert "axis cut" in ax.texts[0].get_text()
+    usual = plots.pit_histogram(replicates(grid(1000)))
+    assert usual.get_ylim()[0] == 0
+    assert "axis cut" not in usual.texts[0].get_text()
+
+
+def test_panels_of_one_figure_say_once_what_they_share() -> None:
+    """Labels and n are those of the figure, and not repeated; with Axes of the user each panel has its own."""
+    panels = plots.pit_histogram(complete(50, 7))
+    figure = panels[0].figure
+    assert (figure.get_supxlabel(), figure.get_supylabel()) == ("position of the truth in the output", "count")
+    assert figure.get_suptitle().startswith("n = 50; grey: 95 % band")
+    assert not any(ax.texts or ax.get_xlabel() or ax.get_ylabel() for ax in panels)
+    _, pair = plt.subplots(1, 2)
+    plots.pit_histogram(complete(50, 7), ["f1", "f2"], ax=pair)
+    assert all(ax.get_xlabel() and ax.texts[0].get_text().startswith("n = 50") for ax in pair)
 
 
 def test_an_axes_of_the_user_is_drawn_on() -> None:
@@ -319,7 +377,8 @@ ODD = {
 @pytest.mark.parametrize("name", ODD)
 def test_odd_runs_are_drawn(name: str) -> None:
     """Whatever a run holds, every picture of it is drawn and saved without a warning."""
-    draws: list[Any] = [plots.pit_histogram, *CURVES, plots.z_contraction, plots.data_averaged, plots.scatter_matrix]
+    draws: list[Any] = [plots.pit_histogram, *CURVES, plots.z_contraction, plots.recovery, plots.data_averaged]
+    draws.append(plots.scatter_matrix)
     for draw in draws:
         figure = np.ravel(np.array(draw(ODD[name]), object))[0].figure
         figure.savefig(io.BytesIO(), format="svg")

@@ -58,22 +58,27 @@ def test_tables_have_captions_and_scopes(example: Example) -> None:
     """Every table has a caption, every header cell a scope, every row a header; what scrolls can take the focus."""
     for table in _tree(example).all("table"):
         assert next(table.all("caption")).words()
-        assert {one.attributes.get("scope") for one in table.all("th")} <= {"row", "col"}
-        for row in next(table.all("tbody")).all("tr"):
-            assert next(iter(row.children)).tag == "th"
+        assert {one.attributes.get("scope") for one in table.all("th")} <= {"row", "col", "rowgroup"}
+        for body in table.all("tbody"):
+            for row in body.all("tr"):
+                assert next(iter(row.children)).tag == "th"
         assert table.parent is not None
         assert table.parent.attributes["tabindex"] == "0"
 
 
 @MANY
 def test_pictures_have_words(example: Example) -> None:
-    """Every picture is an image with a label that says how to read it, and a caption for all."""
+    """Every picture is an image with a title, a description that says how to read it, and a caption for all."""
     pictures = list(_tree(example).all("figure"))
     assert pictures
     for one in pictures:
         svg, caption = next(one.all("svg")), next(one.all("figcaption"))
         assert svg.attributes["role"] == "img"
-        assert caption.words() in svg.attributes["aria-label"]
+        title, description = svg.children[:2]
+        assert (title.tag, description.tag) == ("title", "desc")
+        assert svg.attributes["aria-labelledby"].split() == [title.attributes["id"], description.attributes["id"]]
+        assert title.words()
+        assert caption.words() in description.words()
         assert "viewbox" in svg.attributes
 
 

@@ -142,6 +142,71 @@ def test_nothing_but_tables_is_wider_than_a_phone(pages: Path, tmp_path: Path) -
     assert int(wide) <= int(window)
 
 
+#: What the browser tells assistive technology, and how what has the focus looks; put into the title as JSON.
+PROBE = """<script>
+const all = (what) => [...document.querySelectorAll(what)];
+all("details").forEach((one) => { one.open = true; });
+const named = (what) => all(what).map((one) => [one.computedRole, one.computedName]);
+const focus = all("a, summary, [tabindex='0']").map((one) => {
+  one.focus({focusVisible: true});
+  const box = one.getBoundingClientRect();
+  return [document.activeElement === one, parseFloat(getComputedStyle(one).outlineWidth), box.left, box.width];
+});
+document.title = JSON.stringify({
+  landmarks: named("header, nav, main, footer, section"), tables: named("table"), pictures: named("figure svg"),
+  regions: named(".scroll"), heads: named("h1, h2, h3"), focus: focus,
+  cells: named("td.number").slice(0, 3), scopes: all("th").map((one) => one.computedRole)});
+</script></body>"""
+
+
+def heard(file: Path, folder: Path) -> dict[str, Any]:
+    """Return the roles and names that the browser computes, and what each element with the focus looks like."""
+    text = file.read_text("utf-8")
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    probed = folder / "probe.html"
+    probed.write_text(text.replace(policy, f"{policy}; script-src 'unsafe-inline'").replace("</body>", PROBE), "utf-8")
+    seen = visit(probed, folder, "--enable-blink-features=ComputedAccessibilityInfo", "--dump-dom")
+    found: dict[str, Any] = json.loads(next(parsed(seen.dom).all("title")).text)
+    return found
+
+
+@MANY
+def test_the_browser_tells_what_everything_is(example: Callable[[], rt.Result], pages: Path, tmp_path: Path) -> None:
+    """By the browser's own computation every landmark, region, table, heading and picture has its role and a name."""
+    found = heard(_written(example, pages), tmp_path)
+    roles = [role for role, _ in found["landmarks"]]
+    assert [roles.count(role) for role in ("banner", "navigation", "main", "contentinfo")] == [1, 1, 1, 1]
+    assert all(name for role, name in found["landmarks"] if role == "region")
+    for what, role in (("tables", "table"), ("pictures", "image"), ("regions", "region"), ("heads", "heading")):
+        assert found[what]
+        assert {one for one, _ in found[what]} <= {role, "img"}, what
+        # The name of one test function is blank by intention.
+        assert sum(not name for _, name in found[what]) <= (example.__name__ == "hostile" and what == "heads"), what
+    assert {"columnheader", "rowheader"} == set(found["scopes"])
+
+
+def test_what_has_the_focus_is_outlined_and_in_sight(pages: Path, tmp_path: Path) -> None:
+    """Every link, fold and scrolling table takes the focus, with an outline of at least 2 px, inside the window."""
+    focus = heard(_written(failing, pages), tmp_path)["focus"]
+    assert len(focus) > 10
+    for taken, outline, left, width in focus:
+        assert taken
+        assert outline >= 2
+        assert left >= 0
+        assert width > 0
+
+
+def test_a_page_without_roles_would_be_heard(pages: Path, tmp_path: Path) -> None:
+    """The broken twin: without labels, captions and outlines the same look finds what is missing."""
+    text = _written(failing, pages).read_text("utf-8").replace("aria-labelledby", "data-x").replace("caption", "tbody")
+    file = tmp_path / "mute.html"
+    file.write_text(text.replace(":focus-visible { outline: 3px", ":focus-visible { outline: 0px"), "utf-8")
+    found = heard(file, tmp_path)
+    assert not any(name for _, name in found["tables"])
+    assert not any(role == "region" for role, _ in found["regions"])
+    assert any(outline < 2 for _, outline, _, _ in found["focus"])
+
+
 def test_the_page_prints(pages: Path, tmp_path: Path) -> None:
     """Printing gives a PDF of a few pages."""
     paper = tmp_path / "paper.pdf"

@@ -129,12 +129,32 @@ def test_json_follows_its_schema(example: Callable[[], rt.Result], tmp_path: Pat
     jsonschema.validate(_read(export.to_json(example(), tmp_path / "x.json")), _schema())
 
 
+@MANY
+def test_the_twin_of_a_page_follows_the_schema(example: Callable[[], rt.Result]) -> None:
+    """With every measure in it, the JSON is accepted too, and names survive as they do elsewhere."""
+    jsonschema = pytest.importorskip("jsonschema")
+    every = _every(example)
+    plain = json.loads(json.dumps({**export.document(example()), "details": every}, allow_nan=False))
+    jsonschema.validate(plain, _schema())
+    names = {column["name"] for column in plain["functions"]}
+    assert {row["f"] for row in plain["details"]["measures"]} <= names | {"(all)"}
+
+
+def _every(example: Callable[[], rt.Result]) -> dict[str, Any]:
+    from ringtrue.report import content
+
+    every = content.details(example())
+    assert every is not None
+    return every.plain
+
+
 def test_the_schema_refuses_what_is_wrong(tmp_path: Path) -> None:
     """The broken twin: the schema is one, and refuses another verdict, a missing field, a stray one, and a p of 2."""
     jsonschema = pytest.importorskip("jsonschema")
     jsonschema.Draft202012Validator.check_schema(_schema())
     good = export.document(over_confident())
     wrong = [{**good, "verdict": "FINE"}, {**good, "stray": 1}, {**good, "pvalue": 2}]
+    wrong += [{**good, "details": {"level": 0.95}}, {**good, "details": 3}]
     wrong.append({key: value for key, value in good.items() if key != "tests"})
     for plain in wrong:
         with pytest.raises(jsonschema.ValidationError):

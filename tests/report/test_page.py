@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 
 import ringtrue as rt
 from ringtrue.errors import RingtrueError
+from ringtrue.export import document
+from ringtrue.measures import over_family
 from ringtrue.report import content, figures, page, report
 from ringtrue.results import Verdict
 
@@ -23,9 +26,16 @@ MANY = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.
 
 @cache
 def _text(example: Callable[[], rt.Result]) -> str:
-    from ringtrue.export import document
+    return _rendered(example)
 
-    return page.render(example(), document(example()), twin="x.json")
+
+def _rendered(example: Callable[[], rt.Result]) -> str:
+    return page.render(example(), document(example()), twin="x.json", details=_details(example))
+
+
+@cache
+def _details(example: Callable[[], rt.Result]) -> content.Details | None:
+    return content.details(example())
 
 
 @cache
@@ -65,6 +75,73 @@ def test_measures_are_in_the_table() -> None:
         assert content._cell(row).estimate in words
 
 
+def test_every_measure_is_folded_away() -> None:
+    """All that rt.measure says of every test function is on the page, with its ideal, below what the verdict needs."""
+    found = rt.measure(over_confident())
+    section = _section(_tree(over_confident), "measures")
+    (table,) = [one for one in section.all("table") if "Every measure" in next(one.all("caption")).words()]
+    rows = [[cell.words() for cell in row.children] for row in table.all("tr")][1:]
+    groups = [row[0] for row in rows if len(row) == 1]
+    assert sorted(groups) == sorted({row.f for row in found.rows})
+    assert groups[0] == "(all)"
+    numbers = [row for row in rows if len(row) == 4]
+    assert sorted(row[:2] for row in numbers) == sorted([row.name, content._cell(row).estimate] for row in found.rows)
+    assert table.parent is not None
+    assert table.parent.parent is not None
+    assert table.parent.parent.tag == "details"
+
+
+def test_every_measure_is_explained() -> None:
+    """No measure of any example is without a meaning."""
+    for example in (over_confident, wide):
+        every = _details(example)
+        assert every is not None
+        assert {row["name"] for row in every.plain["measures"]} <= set(content.MEANINGS)
+
+
+def test_of_many_test_functions_the_worst_are_detailed() -> None:
+    """Of 500 test functions every measure of the fifty worst is in the JSON, of twelve on the page; (all) is of all."""
+    every = _details(wide)
+    assert every is not None
+    assert len({row["f"] for row in every.plain["measures"]} - {"(all)"}) == content.FUNCTIONS
+    assert len(every.groups) == content.ROWS + 1
+    assert every.groups[1][0] == "theta[321]"
+    assert every.left_out == content.FUNCTIONS - content.ROWS
+    largest = next(row for row in every.plain["measures"] if row["name"] == "largest |bias|")
+    exact = {m.name: m for m in over_family(wide().replicates, level=0.95)}["largest |bias|"]
+    assert (largest["f"], largest["estimate"], largest["high"]) == ("(all)", exact.estimate, exact.high)
+
+
+def test_of_many_replicates_the_first_are_detailed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond a number of replicates every measure is that of the first, and the page says so."""
+    monkeypatch.setattr(content, "ENOUGH", 50)
+    every = content.details(failing())
+    assert every is not None
+    lost = sum(failure.replicate < 50 for failure in failing().replicates.failures)
+    assert (every.plain["n"], every.plain["lost"]) == (50, lost)
+    text = page.render(failing(), document(failing()), twin="x.json", details=every)
+    assert "of the first 50 replicates" in text
+
+
+def test_without_a_replicate_there_are_no_details() -> None:
+    """If the first replicates were all lost, every measure is left out, and the page stands."""
+    first = min(failure.replicate for failure in failing().replicates.failures)
+    only = failing().replicates.part(slice(first, first + 1))
+    assert content.details(replace(failing(), replicates=only)) is None
+    text = page.render(failing(), document(failing()), twin="x.json", details=None)
+    assert "Every measure" not in text
+
+
+def test_measures_of_all_together_are_a_sentence() -> None:
+    """What concerns all test functions together is no row and no column of the table of measures."""
+    assert any(row.f == "(all)" for row in wide().measures)
+    section = _section(_tree(wide), "measures")
+    table = next(section.all("table"))
+    heads = [one.words() for one in table.all("th")]
+    assert not any("energy" in head or head == "(all)" for head in heads)
+    assert "All test functions together: energy skill" in section.words()
+
+
 def test_the_worst_functions_are_pictured() -> None:
     """Of 500 test functions, six have pictures, the wrong one first, and all are in the tables."""
     tree = _tree(wide)
@@ -72,7 +149,7 @@ def test_the_worst_functions_are_pictured() -> None:
     assert heads[0] == "theta[321]"
     assert len(heads) == 7  # and one for the pictures of all
     rows = {one.words() for one in _section(tree, "measures").all("th") if one.attributes["scope"] == "row"}
-    assert len(rows) == 500
+    assert len({row for row in rows if row.startswith("theta[")}) == 500
 
 
 def test_what_could_not_be_seen_is_said() -> None:
@@ -157,7 +234,7 @@ def test_identifiers_are_unique(example: Callable[[], rt.Result]) -> None:
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_names_are_shown_as_text(name: str) -> None:
     """A name that is HTML, a template, TeX or control characters appears as its own letters."""
-    shown = " ".join(content.short(name.replace("\udc80", "\\udc80")).split())
+    shown = " ".join(content.spelled(content.short(name)).split())
     assert shown in _section(_tree(hostile), "measures").words()
 
 
@@ -166,7 +243,15 @@ def test_hostile_errors_are_shown_as_text() -> None:
     words = _section(_tree(failing), "failures").words()
     messages = [" ".join(failure.error.split())[:60] for failure in failing().replicates.failures]
     assert any("<" in message for message in messages)
-    assert all(message.replace("\udc80", "\\udc80")[:50] in words for message in messages)
+    assert all(content.spelled(message)[:50] in words for message in messages)
+
+
+@MANY
+def test_nothing_turns_the_direction_of_a_page(example: Callable[[], rt.Result]) -> None:
+    """A name with an override of direction is spelled out, since it would reverse the sentence that it stands in."""
+    assert not set(_text(example)) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+    if example is hostile:
+        assert "\\u202ereversed" in _text(example)
 
 
 def test_pictures_keep_hostile_text_inside() -> None:
@@ -175,11 +260,13 @@ def test_pictures_keep_hostile_text_inside() -> None:
     def draw(ax: Any) -> None:
         ax.set_title("</svg><script>alert(1)</script> & \"'", parse_math=False)
 
-    svg = figures.as_svg(draw, mark="m", label='"><script>')
+    words = figures.Words('"><script>', "control \x00 and lone \udc80")
+    svg = figures.as_svg(draw, mark="m", words=words)
     tree = parsed(svg)
     assert not list(tree.all("script"))
     assert "<script>alert(1)</script>" in next(tree.all("svg")).words()
-    assert next(tree.all("svg")).attributes["aria-label"] == '"><script>'
+    assert next(tree.all("title")).words() == '"><script>'
+    assert next(tree.all("desc")).words() == "control and lone \\udc80"
 
 
 def test_an_unescaped_page_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,9 +275,7 @@ def test_an_unescaped_page_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> Non
 
     real = jinja2.Environment
     monkeypatch.setattr(jinja2, "Environment", lambda **settings: real(**{**settings, "autoescape": False}))
-    from ringtrue.export import document
-
-    text = page.render(failing(), document(failing()), twin="x.json")
+    text = _rendered(failing)
     assert "<script>" in text
     assert "<script>" not in _text(failing)
 
@@ -238,15 +323,9 @@ def test_the_settings_of_the_user_are_left_alone() -> None:
     import matplotlib as mpl
 
     with mpl.rc_context({"text.usetex": True, "axes.facecolor": "black", "svg.fonttype": "path"}):
-        text = page.render(single(), {**_plain(single)}, twin="x.json")
+        text = _rendered(single)
         assert mpl.rcParams["axes.facecolor"] == "black"
     assert _pictures(text) == _pictures(_text(single))
-
-
-def _plain(example: Callable[[], rt.Result]) -> dict[str, Any]:
-    from ringtrue.export import document
-
-    return document(example())
 
 
 def _pictures(text: str) -> list[str]:

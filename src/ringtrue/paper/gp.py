@@ -9,7 +9,6 @@ The p-value belongs to the held-out half: on the half that chose, a calibrated p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -92,12 +91,8 @@ def _experiment(s: int, many: int, seed: int) -> list[dict[str, Any]]:
 
 
 def _parts(replicates: rt.Replicates, size: int) -> list[rt.Replicates]:
-    """Cut replicates into runs of equal size, each with what a judgement needs."""
-    names = ("u", "z", "rank", "draws", "weak_u", "weak_z", "weak_value")
-    return [
-        replace(replicates, **{name: getattr(replicates, name)[first : first + size] for name in names})
-        for first in range(0, replicates.n, size)
-    ]
+    """Cut replicates into runs of equal size."""
+    return [replicates.part(slice(first, first + size)) for first in range(0, replicates.n, size)]
 
 
 def _repetition(replicates: rt.Replicates, s: int) -> dict[str, Any]:

@@ -6,14 +6,18 @@ and bins, and no verdicts.
 """
 
 from .captions import reading
-from .outputs import data_averaged, scatter_matrix, z_contraction
+from .estimates import recovery, z_contraction
+from .forests import caterpillar, forest
+from .maps import coverage_map
+from .outputs import data_averaged, scatter_matrix
 from .overview import plot
-from .positions import coverage_curve, ecdf, ecdf_difference, pit_histogram
-from .tables import caterpillar, coverage_map, forest, sweep_lines
+from .positions import coverage_curve, coverage_difference, ecdf, ecdf_difference, pit_histogram
+from .sweeps import sweep_lines
 
 __all__ = [
     "caterpillar",
     "coverage_curve",
+    "coverage_difference",
     "coverage_map",
     "data_averaged",
     "ecdf",
@@ -22,6 +26,7 @@ __all__ = [
     "pit_histogram",
     "plot",
     "reading",
+    "recovery",
     "scatter_matrix",
     "sweep_lines",
     "z_contraction",

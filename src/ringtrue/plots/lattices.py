@@ -42,6 +42,12 @@ class Curve:
         """Where the curve leaves its band."""
         return (self.share < self.low) | (self.share > self.high)
 
+    @property
+    def excess(self) -> float:
+        """How far the curve leaves its band; negative if it stays inside."""
+        beyond = np.maximum(self.low - self.share, self.share - self.high)
+        return float(beyond.max(initial=-1.0))
+
 
 @dataclass(frozen=True)
 class Histogram:

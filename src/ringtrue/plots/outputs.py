@@ -1,4 +1,4 @@
-"""Pictures of the outputs themselves: how much they learned, and whether averaged over data they return the belief.
+"""Pictures of the outputs averaged over data: do they return the belief?
 
 At most a thousand points are drawn, the extremes among them; the numbers beside them come from all.
 """
@@ -13,101 +13,31 @@ import numpy as np
 from scipy import special
 
 from ..errors import InvalidStudy
-from ..replicates import Replicates
 from . import lattices
 from .lattices import Floats
 from .selection import Chosen, Source, choose
-from .style import COLOURS, NULL, head, journal, legend, only_one, panels, plain, returned, say, tell_rest, thinned
+from .style import (
+    COLOURS,
+    NULL,
+    PANELS,
+    POINTS,
+    head,
+    journal,
+    legend,
+    only_one,
+    panels,
+    plain,
+    returned,
+    say,
+    thinned,
+)
+from .titles import entitle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Panels that are drawn if no test function is named, and coordinates of a matrix of panels.
-PANELS, COORDINATES = 6, 6
-#: Points of a scatter plot or a step curve.
-POINTS = 1000
-#: Scores beyond this, and contractions below that, are drawn at the edge.
-_FAR, _WIDE = 8.0, -1.0
-
-
-def z_contraction(source: Source, f: str | Iterable[str] | None = None, *, ax: Any = None) -> Any:
-    """Draw the z-score of every truth against how much its output learned.
-
-    The z-score is (truth - mean) / sd; the contraction is 1 - sd^2 / var, var being that of the truths. Calibrated
-    normal outputs have 95 % of their points between the lines, at every contraction. Near 1: the data told much; at 0:
-    nothing, however well calibrated; below 0: the output is wider than the belief. It shows points, not a test.
-
-    Parameters
-    ----------
-    source
-        A Result or Replicates.
-    f
-        Names of test functions, a panel each; left out, the first six strong ones.
-    ax
-        Where to draw: Axes, one for each test function.
-
-    Returns
-    -------
-    Axes, or an array of them if there are several test functions.
-
-    Examples
-    --------
-    >>> from ringtrue import check_draws
-    >>> rng = np.random.default_rng(1)
-    >>> z_contraction(check_draws(rng.normal(size=50), rng.normal(size=(50, 19))), "theta").get_ylabel()
-    'z-score, (truth - mean) / sd'
-    """
-    chosen = choose(source, f, most=1 if only_one(ax) else PANELS)
-    with journal():
-        drawn = panels(ax, len(chosen.columns))
-        for one, k in zip(drawn, chosen.columns, strict=True):
-            _draw_contraction(one, chosen, k, chosen.note(k, rest=only_one(ax)))
-        tell_rest(drawn, ax, chosen.rest)
-    return returned(drawn)
-
-
-def scores(replicates: Replicates, k: int) -> tuple[Floats, Floats]:
-    """Return contraction and z-score of the replicates that have both."""
-    truth, mean, sd = (values[replicates.rows, k] for values in (replicates.truth, replicates.mean, replicates.sd))
-    with np.errstate(all="ignore"):
-        variance = float(truth.var(ddof=1)) if truth.size > 1 else math.nan
-        contraction, z = 1 - np.square(sd) / variance, (truth - mean) / sd
-    known = np.isfinite(contraction) & np.isfinite(z)
-    return contraction[known], z[known]
-
-
-def _draw_contraction(ax: Axes, chosen: Chosen, k: int, note: str) -> None:
-    contraction, z = scores(chosen.replicates, k)
-    ax.axhspan(-1.96, 1.96, color=NULL, alpha=0.25, lw=0, zorder=0)
-    ax.axhline(0, color="0.35", lw=0.8, zorder=1)
-    ax.axvline(0, color="0.35", lw=0.8, ls=":", zorder=1)
-    if z.size:
-        far = (np.abs(z) > _FAR) | (contraction < _WIDE)
-        _scatter_contraction(ax, contraction, z, far)
-        note += _missing(chosen.n - z.size) + _beyond(int(far.sum()))
-        note += f", {POINTS} points" if z.size > POINTS else ""
-    else:
-        say(ax, "no mean and sd are known" if chosen.n > 1 else "one replicate has no variance")
-    ax.set(xlabel="contraction, 1 - sd²/var", ylabel="z-score, (truth - mean) / sd")
-    head(ax, chosen.name(k), f"{note}; grey: 95 %")
-
-
-def _scatter_contraction(ax: Axes, contraction: Floats, z: Floats, far: Any) -> None:
-    some = thinned(POINTS, contraction, z)
-    x, y, edge = np.maximum(contraction[some], _WIDE), np.clip(z[some], -_FAR, _FAR), far[some]
-    ax.plot(x[~edge], y[~edge], ".", color=COLOURS[0], alpha=0.5, ms=3, mec="none", label="replicates")
-    if edge.any():
-        ax.plot(x[edge], y[edge], "x", color=COLOURS[1], ms=4, label="beyond", clip_on=False)
-    reach = min(max(4.0, 1.1 * float(np.abs(z).max())), _FAR)
-    ax.set(xlim=(min(-0.05, float(x.min()) - 0.05), 1.02), ylim=(-reach, reach))
-
-
-def _missing(many: int) -> str:
-    return f", {many} without sd" if many else ""
-
-
-def _beyond(many: int) -> str:
-    return f", {many} beyond (crosses)" if many else ""
+#: Coordinates of a matrix of panels.
+COORDINATES = 6
 
 
 def data_averaged(source: Source, f: str | Iterable[str] | None = None, *, level: float = 0.95, ax: Any = None) -> Any:
@@ -120,7 +50,7 @@ def data_averaged(source: Source, f: str | Iterable[str] | None = None, *, level
     Parameters
     ----------
     source, f, ax
-        As in :func:`z_contraction`.
+        As in :func:`~ringtrue.plots.z_contraction`.
     level
         Chance that a curve stays in its band if the outputs average to mu0. Exact where mu0 is; otherwise the band is
         Kolmogorov's for two large samples.
@@ -143,8 +73,7 @@ def data_averaged(source: Source, f: str | Iterable[str] | None = None, *, level
         drawn = panels(ax, len(chosen.columns))
         for one, k in zip(drawn, chosen.columns, strict=True):
             _draw_average(one, chosen, k, level)
-            head(one, chosen.name(k), f"{chosen.note(rest=only_one(ax))}; grey: {100 * level:.4g} % band")
-        tell_rest(drawn, ax, chosen.rest)
+        entitle(drawn, chosen, ax, common=f"grey: {100 * level:.4g} % band")
     return returned(drawn)
 
 

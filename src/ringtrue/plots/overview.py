@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..results import Result
+from .forests import caterpillar
 from .positions import coverage_curve, ecdf_difference, pit_histogram
 from .selection import Source, choose, result_of
 from .style import footnote, journal, plain, say
-from .tables import caterpillar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,13 +14,30 @@ import numpy as np
 from . import lattices
 from .lattices import Curve, Floats
 from .selection import Chosen, Source, choose
-from .style import COLOURS, NULL, STYLES, head, journal, legend, only_one, panels, plain, returned, say, tell_rest
+from .style import (
+    COLOURS,
+    NULL,
+    PANELS,
+    STYLES,
+    head,
+    journal,
+    legend,
+    only_one,
+    panels,
+    plain,
+    returned,
+    say,
+)
+from .titles import entitle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Panels, and curves in one panel, that are drawn if no test function is named.
-PANELS, CURVES = 6, 4
+#: Curves that have a colour and a name each; of more, only those that leave the band do.
+CURVES = 4
+_ALL = 10**9
+#: A histogram whose bars are all so high, as a share of the highest, does not start at 0.
+_CUT = 0.8
 
 
 def pit_histogram(
@@ -41,7 +58,7 @@ def pit_histogram(
     source
         A Result or Replicates.
     f
-        Names of test functions, a panel each; left out, the first six strong ones.
+        Names of test functions, a panel each; left out, the first twelve strong ones.
     bins
         Bars; left out, a number that suits n, and that puts equally many ranks in every bar where one is found.
         If M + 1 is not a multiple, the randomised positions of the ranks are counted.
@@ -66,10 +83,10 @@ def pit_histogram(
     found = [lattices.histogram(chosen.replicates, k, bins=bins, level=level) for k in chosen.columns]
     with journal():
         drawn = panels(ax, len(chosen.columns))
-        for one, k, bars in zip(drawn, chosen.columns, found, strict=True):
+        for one, bars in zip(drawn, found, strict=True):
             _draw_histogram(one, bars)
-            head(one, chosen.name(k), f"{chosen.note(k, rest=only_one(ax))}; grey: {_percent(level)} band, all bars")
-        tell_rest(drawn, ax, chosen.rest)
+        cut = ["axis cut" if one.get_ylim()[0] > 0 else "" for one in drawn]
+        entitle(drawn, chosen, ax, common=f"grey: {_percent(level)} band, all bars of a panel", own=cut)
     return returned(drawn)
 
 
@@ -85,8 +102,15 @@ def _draw_histogram(ax: Axes, found: lattices.Histogram) -> None:
         edges = found.edges[:-1][which]
         width = found.edges[1] - found.edges[0]
         ax.bar(edges, found.counts[which], width, align="edge", lw=0.3, zorder=2, label="count", **look)
-    top = max(found.high, int(found.counts.max()), 1)
-    ax.set(xlim=(0, 1), ylim=(0, 1.08 * top), xlabel="position of the truth in the output", ylabel="count")
+    ax.set(xlim=(0, 1), ylim=_heights(found), xlabel="position of the truth in the output", ylabel="count")
+    ax.xaxis.set_major_formatter("{x:g}")
+
+
+def _heights(found: lattices.Histogram) -> tuple[float, float]:
+    """Return the limits of the axis of counts; of many, whose band is a thin strip far from 0, around the strip."""
+    low, high = min(found.low, int(found.counts.min())), max(found.high, int(found.counts.max()), 1)
+    bottom = low - (high - low) / 2 if low > _CUT * high else 0.0
+    return bottom, high + 0.08 * (high - bottom)
 
 
 def ecdf(source: Source, f: str | Iterable[str] | None = None, *, level: float = 0.95, ax: Any = None) -> Any:
@@ -97,7 +121,8 @@ def ecdf(source: Source, f: str | Iterable[str] | None = None, *, level: float =
     source
         A Result or Replicates.
     f
-        Names of test functions, a curve each; left out, the first four strong ones.
+        Names of test functions, a curve each; left out, all strong ones. Of more than four, those that leave the band
+        have a colour and a name, at most four; the others are thin and grey.
     level
         Chance that all curves stay in the band if the outputs are calibrated: exact for one curve on the lattice of
         ranks, or of 250 equal cells if there are more ranks or none; by Bonferroni's inequality for several.
@@ -145,7 +170,7 @@ def ecdf_difference(
 
 
 def _curves(source: Any, f: Any, level: float, ax: Any, *, difference: float, ylabel: str) -> Any:
-    chosen = choose(source, f, most=CURVES)
+    chosen = choose(source, f, most=_ALL)
     each = 1 - (1 - level) / len(chosen.columns)
     found = [lattices.curve(lattices.positions(chosen.replicates, k), level=each) for k in chosen.columns]
     with journal():
@@ -176,13 +201,40 @@ def coverage_curve(source: Source, f: str | Iterable[str] | None = None, *, leve
     >>> [round(float(x), 2) for x in ax.lines[-1].get_xdata()[:3]]
     [0.0, 0.1, 0.2]
     """
-    chosen = choose(source, f, most=CURVES)
+    return _coverage(source, f, level, ax, difference=0.0, ylabel="share that contain the truth")
+
+
+def coverage_difference(
+    source: Source, f: str | Iterable[str] | None = None, *, level: float = 0.95, ax: Any = None
+) -> Any:
+    """Draw how much more often central intervals contain the truth than they should; zero is calibrated.
+
+    The coverage curve less its diagonal, for many replicates, whose band is too thin to see there.
+
+    Parameters
+    ----------
+    source, f, level, ax
+        As in :func:`coverage_curve`.
+
+    Examples
+    --------
+    >>> from ringtrue import check_draws
+    >>> rng = np.random.default_rng(1)
+    >>> ax = coverage_difference(check_draws(rng.normal(size=200), rng.normal(size=(200, 19))))
+    >>> ax.get_ylabel()
+    'excess share that contain the truth'
+    """
+    return _coverage(source, f, level, ax, difference=1.0, ylabel="excess share that contain the truth")
+
+
+def _coverage(source: Any, f: Any, level: float, ax: Any, *, difference: float, ylabel: str) -> Any:
+    chosen = choose(source, f, most=_ALL)
     each = 1 - (1 - level) / len(chosen.columns)
     found = [lattices.central(chosen.replicates, k, level=each) for k in chosen.columns]
     with journal():
         (one,) = panels(ax, 1)
-        draw_curves(one, found, chosen, level=level, difference=0.0)
-        one.set(xlabel="nominal level of central intervals", ylabel="share that contain the truth")
+        draw_curves(one, found, chosen, level=level, difference=difference)
+        one.set(xlabel="nominal level of central intervals", ylabel=ylabel)
         if not any(part.points.size for part in found):
             say(one, "one draw has no central interval")
     return one
@@ -192,17 +244,52 @@ def draw_curves(ax: Axes, found: list[Curve], chosen: Chosen, *, level: float, d
     """Draw curves over their bands, minus so many times the diagonal, and say whose they are."""
     ax.plot([0, 1], [0, 1 - difference], color="0.35", lw=0.8, zorder=1)
     draw_bands(ax, found, difference)
+    named = _named(found)
+    others = [part for j, part in enumerate(found) if j not in named]
     handles = [
-        (_draw_curve(ax, part, j, difference), plain(chosen.name(k)))
-        for j, (part, k) in enumerate(zip(found, chosen.columns, strict=True))
+        (_draw_curve(ax, found[j], look, difference), plain(chosen.name(chosen.columns[j])))
+        for look, j in enumerate(named)
     ]
+    if others:
+        handles.append(
+            (_draw_others(ax, others, difference), f"{len(others)} {'others' if named else 'test functions'}")
+        )
     ax.set_xlim(0, 1)
     if not difference:
         ax.set_ylim(0, 1)
-    alone = len(chosen.columns) == 1
-    title = chosen.name(chosen.columns[0]) if alone else chosen.rest or f"{len(chosen.columns)} test functions"
-    head(ax, title, f"{_common_note(chosen)}; grey: {_percent(level)} band" + ("" if alone else ", all curves"))
-    legend(ax, [] if alone else handles)
+    alone = len(found) == 1
+    title = chosen.name(chosen.columns[0]) if alone else f"{len(found)} test functions"
+    out = f"; {_outside(found)}" if len(found) > CURVES else ""
+    band = f"grey: {_percent(level)} band" + ("" if alone else ", all curves")
+    head(ax, title, f"{chosen.common_note}; {band}{out}")
+    legend(ax, [] if alone or not named else handles)
+
+
+def _named(found: list[Curve]) -> list[int]:
+    """Return which curves get a colour and a name: all of a few, else those farthest outside, if any is."""
+    if len(found) <= CURVES:
+        return list(range(len(found)))
+    outside = [j for j, part in enumerate(found) if part.outside.any()]
+    return sorted(sorted(outside, key=lambda j: found[j].excess, reverse=True)[:CURVES])
+
+
+def _outside(found: list[Curve]) -> str:
+    many = sum(bool(part.outside.any()) for part in found)
+    return f"{many or 'none'} outside"
+
+
+def _draw_others(ax: Axes, others: list[Curve], difference: float) -> Any:
+    from matplotlib.collections import LineCollection
+
+    lines = [np.column_stack([x, _with_ends(part.share) - difference * x]) for part, x in _points(others)]
+    made = LineCollection(lines, colors="0.4", linewidths=0.5, alpha=0.7, zorder=1.5, label="others")
+    ax.add_collection(made)
+    ax.autoscale_view()
+    return made
+
+
+def _points(parts: list[Curve]) -> list[tuple[Curve, Floats]]:
+    return [(part, _with_ends(part.points)) for part in parts]
 
 
 def draw_bands(ax: Axes, found: list[Curve], difference: float) -> None:
@@ -228,9 +315,3 @@ def _with_ends(inner: Floats) -> Floats:
 
 def _percent(level: float) -> str:
     return f"{100 * level:.4g} %"
-
-
-def _common_note(chosen: Chosen) -> str:
-    """Return n and M if all columns share them, else n alone."""
-    notes = {chosen.note(k) for k in chosen.columns}
-    return notes.pop() if len(notes) == 1 else chosen.note() + ", M differs"

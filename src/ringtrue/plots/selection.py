@@ -43,6 +43,12 @@ class Chosen:
         return ", ".join(parts)
 
     @property
+    def common_note(self) -> str:
+        """Return n and M if all columns share them, else n alone."""
+        notes = {self.note(k) for k in self.columns}
+        return notes.pop() if len(notes) == 1 else f"{self.note()}, M differs"
+
+    @property
     def rest(self) -> str:
         """Say how many test functions are not drawn, if any."""
         return f"{len(self.columns)} of {len(self.columns) + self.left_out} test functions" if self.left_out else ""

@@ -25,10 +25,14 @@ STYLES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 #: What belongs to the null hypothesis is drawn in this grey.
 NULL = "0.6"
-#: Panels side by side before a new row starts.
-_ACROSS = 3
+#: Points of a scatter plot or a step curve.
+POINTS = 1000
+#: Panels that are drawn if no test function is named.
+PANELS = 12
 #: Letters of a name before its middle is cut out.
 _LETTERS = 36
+#: Letters of a title that fit an inch.
+_PER_INCH = 15
 
 _SETTINGS: dict[str, Any] = {
     "font.size": 8,
@@ -94,14 +98,19 @@ def only_one(ax: Any) -> bool:
 def _new_panels(count: int, width: float, height: float) -> list[Axes]:
     import matplotlib.pyplot as plt
 
-    across = min(count, _ACROSS)
+    across = _across(count)
     down = math.ceil(count / across)
-    alone = 1.3 if count == 1 else 1.0
-    figure, grid = plt.subplots(down, across, figsize=(alone * width * across, alone * height * down), squeeze=False)
+    size = 1.3 if count == 1 else 0.75 if across > 3 else 1.0
+    figure, grid = plt.subplots(down, across, figsize=(size * width * across, size * height * down), squeeze=False)
     cells = list(grid.ravel())
     for spare in cells[count:]:
         figure.delaxes(spare)
     return cells[:count]
+
+
+def _across(count: int) -> int:
+    """Return how many panels stand side by side."""
+    return {4: 2, 5: 3, 6: 3, 9: 3, 10: 5}.get(count, min(count, 4) if count > 3 else count)
 
 
 def returned(drawn: Sequence[Axes]) -> Any:
@@ -143,18 +152,14 @@ def _has_glyph(code: int, families: tuple[str, ...]) -> bool:
 
 
 def head(ax: Axes, title: str, note: str = "") -> None:
-    """Write a title, and n and M in small type below it."""
-    ax.set_title(plain(title), loc="left", pad=11 if note else None, parse_math=False)
+    """Write a title as long as there is room for, and n and M in small type below it."""
+    inches = ax.bbox.width / ax.get_figure(root=True).dpi  # type: ignore[union-attr]
+    room = min(max(int(_PER_INCH * inches), 12), _LETTERS)
+    ax.set_title(plain(title, most=room), loc="left", pad=11 if note else None, parse_math=False)
     if note:
         small = ax.annotate(note, (0, 1), xytext=(0, 3), xycoords="axes fraction", textcoords="offset points")
         small.set(fontsize=6, color="0.35", va="bottom", parse_math=False)
         small.set_in_layout(False)  # a long note must not squeeze the panel
-
-
-def tell_rest(drawn: Sequence[Axes], ax: Any, text: str) -> None:
-    """Write what is not drawn below a new figure."""
-    if text and ax is None:
-        drawn[0].get_figure(root=True).supxlabel(text, x=0.99, ha="right", fontsize=6, color="0.35")  # type: ignore[union-attr]
 
 
 def say(ax: Axes, text: str) -> None:

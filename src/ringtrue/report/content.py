@@ -6,17 +6,30 @@ Knows results; knows neither HTML nor pictures.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
-from ..export import LEVELS
+import numpy as np
+
+from .. import wording
+from ..diagnosis import diagnose
+from ..export import LEVELS, clean
+from ..measures import Measures, measure, over_family
 from ..replicates import Failure, Replicates
-from ..results import MeasureRow, Result, TestRow, Verdict, decimals
+from ..results import ALL, MeasureRow, Result, TestRow, Verdict, decimals
 
 #: Test functions that get pictures.
 PICTURED = 6
 #: Rows of a table that are shown at once; the others are folded away.
 ROWS = 12
+#: Rows of a table that are printed; the others of a longer one stay folded on paper too.
+PRINTED = 60
+#: Replicates that every measure is computed from; more would cost seconds and change the second figure.
+ENOUGH = 10_000
+#: Test functions that they are computed of.
+FUNCTIONS = 50
 #: Causes of failures that are shown.
 CAUSES = 20
 _NAME, _ERROR, _TRACEBACK = 120, 500, 8000
@@ -30,6 +43,34 @@ _UNTESTED = {
     "weak": "whether the outputs, averaged over data, return the belief: pass the belief, and outputs that can be "
     "sampled",
 }
+
+
+#: What each measure says, in the order of the table.
+MEANINGS = {
+    "spread": "what the reported sd should be multiplied by",
+    "bias": "how far the truth lies above the outputs, in reported sds",
+    "coverage": "share of central 90 % intervals, or the nearest that draws allow, that contain the truth",
+    "KS distance": "largest error of a one-sided probability",
+    "W1 distance": "the same, averaged over all levels",
+    "CvM distance": "the same, squared before averaging",
+    "KL divergence": "the log score, in nats, that the right spread and bias would gain",
+    "variance of u": "times 12; above 1 is over-confident, below 1 under-confident",
+    "contraction": "share of the belief's variance that the data removed",
+    "skill": "improvement on the belief in continuous ranked probability score",
+    "interval skill": "improvement on the belief in interval score",
+    "correlation": "of the output's mean with the truth",
+    "weak KS distance": "between the outputs averaged over data and the belief",
+    "largest |log spread|": "over the test functions, with an interval that holds for all of them",
+    "largest |bias|": "the same of the bias",
+    "largest KS distance": "the same of the KS distance",
+    "energy skill": "improvement on the belief in energy score, for all entries of theta together",
+    "ANEES/d": "squared error in units of the reported covariance",
+    "NCI (dB)": "the same as a mean logarithm; 10 is a variance ten times too small",
+}
+
+
+#: Embeddings, overrides and isolates of Unicode's bidirectional algorithm.
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True)
@@ -61,6 +102,19 @@ def short(text: str, most: int = _NAME) -> str:
     'abc…'
     """
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def spelled(text: str) -> str:
+    r"""Return text in which letters that turn the direction of what follows, or that no file can hold, are spelled out.
+
+    Otherwise the name of one test function could reverse a verdict.
+
+    Examples
+    --------
+    >>> spelled("a\u202eb")
+    'a\\u202eb'
+    """
+    return _TURNING.sub(lambda found: f"\\u{ord(found[0]):04x}", clean(text))
 
 
 def ranked(result: Result) -> list[int]:
@@ -99,8 +153,8 @@ def _by_verdict(result: Result) -> Iterator[str]:
 def _mends(result: Result) -> Iterator[str]:
     """Name the factor or the shift that would mend each of the worst test functions."""
     measures = by_function(result.measures)
-    names = [result.replicates.columns[k].name for k in ranked(result)]
-    mends = [line for name in names for line in _mend(name, measures.get(name, {}))]
+    names = {k: result.replicates.columns[k].name for k in ranked(result)}
+    mends = [line for k, name in names.items() for line in _mend(result, k, measures.get(name, {}))]
     yield from mends[:PICTURED]
     if len(mends) > PICTURED:
         yield f"{len(mends) - PICTURED} further mends are in the table of measures."
@@ -113,12 +167,23 @@ def _mends(result: Result) -> Iterator[str]:
         yield "Look at the data that lead to similar outputs: the outputs are right on average and wrong among those."
 
 
-def _mend(name: str, about: Mapping[str, MeasureRow]) -> Iterator[str]:
-    spread, bias = about.get("spread"), about.get("bias")
-    if spread is not None and not spread.low <= 1 <= spread.high:
+def _mend(result: Result, k: int, about: Mapping[str, MeasureRow]) -> Iterator[str]:
+    """Say what would mend one test function: what the sentence says, of every kind of error."""
+    ran = result.replicates
+    name, found = ran.columns[k].name, diagnose(ran, k)
+    if found.kind == "outliers":
+        yield f"Of {short(name)}, {wording.outlying(found, ran.n - len(ran.failures))}."
+        return
+    if found.kind != "plain":
+        yield f"Give the outputs for {short(name)} another shape: {wording.misshapen(found, '')}."
+    spread, bias = (
+        one if one is not None and wording.off(one, found.kind, result.tolerance) else None
+        for one in (about.get("spread"), about.get("bias"))
+    )
+    if spread is not None:
         why = "find the uncertainty it leaves out" if spread.low > 1 else "find the uncertainty it counts twice"
         yield f"Multiply the sd reported for {short(name)} by {said(spread)}, or {why}."
-    if bias is not None and not bias.low <= 0 <= bias.high:
+    if bias is not None:
         way = "up" if bias.low > 0 else "down"
         yield f"Move the outputs for {short(name)} {way} by {said(bias)} of their sd, or find what pulls them."
 
@@ -185,14 +250,84 @@ def by_function(rows: Sequence[MeasureRow]) -> dict[str, dict[str, MeasureRow]]:
 
 def cells(result: Result) -> tuple[list[tuple[str, float]], list[tuple[str, list[Cell | None]]]]:
     """Return the table of measures: (name, ideal) of its columns, and one row per test function, worst first."""
-    found = by_function(result.measures)
-    heads = list({row.name: row.ideal for row in result.measures}.items())
-    order = [result.replicates.columns[k].name for k in ranked(result)]
+    single = [row for row in result.measures if row.f != ALL]
+    found = by_function(single)
+    heads = list({row.name: row.ideal for row in single}.items())
     rows = [
         (name, [_cell(found[name][head]) if head in found[name] else None for head, _ in heads])
-        for name in sorted(found, key=lambda name: order.index(name) if name in order else -1)
+        for name in _worst_first(found, result)
     ]
     return heads, rows
+
+
+def of_all(result: Result) -> list[tuple[str, Cell]]:
+    """Return the measures of all test functions together, by name."""
+    return [(row.name, _cell(row)) for row in result.measures if row.f == ALL]
+
+
+def _worst_first(names: Iterable[str], result: Result) -> list[str]:
+    """Return names of test functions by evidence, after that of all together."""
+    place = {result.replicates.columns[k].name: j for j, k in enumerate(ranked(result))}
+    return sorted(names, key=lambda name: place.get(name, -1))
+
+
+@dataclass(frozen=True)
+class Details:
+    """Every measure, each with an interval of its own: for programs, and for the page the worst test functions."""
+
+    plain: dict[str, Any]
+    groups: list[tuple[str, list[tuple[str, Cell, str]]]]
+    meanings: list[tuple[str, str]]
+    left_out: int
+    used: int
+
+
+def details(result: Result) -> Details | None:
+    """Return every measure, of the first ten thousand replicates and the fifty worst test functions at most.
+
+    Nothing if all those replicates were lost. What is said of all test functions together concerns all of them.
+    """
+    ran = result.replicates.part(slice(None, ENOUGH))
+    if len(ran.failures) == ran.n:
+        return None
+    found = _measured(ran, ranked(result))
+    by_name = by_function(found.rows)
+    names = _worst_first(by_name, result)
+    shown = names[: ROWS + (ALL in by_name)]
+    groups = [(name, [(row.name, _cell(row), _ideal(row)) for row in by_name[name].values()]) for name in shown]
+    there = {row.name for row in found.rows}
+    meanings = [(name, text) for name, text in MEANINGS.items() if name in there]
+    return Details(_as_plain(found), groups, meanings, len(names) - len(shown), ran.n)
+
+
+def _measured(ran: Replicates, order: list[int]) -> Measures:
+    """Return every measure of the first columns in this order."""
+    if len(order) <= FUNCTIONS:
+        return measure(ran)
+    found = measure(_columns(ran, sorted(order[:FUNCTIONS])))
+    # The largest of those with most evidence is no measure of all: their intervals would not know of the others.
+    single = [row for row in found.rows if row.f != ALL]
+    largest = [MeasureRow(ALL, m.name, m.estimate, m.low, m.high, m.ideal, "-") for m in over_family(ran, level=0.95)]
+    joint = [row for row in found.rows if row.f == ALL and not row.name.startswith("largest")]
+    return replace(found, rows=(*single, *largest, *joint))
+
+
+def _columns(ran: Replicates, some: list[int]) -> Replicates:
+    arrays: dict[str, Any] = {
+        field.name: values[:, some]
+        for field in fields(ran)
+        if isinstance(values := getattr(ran, field.name), np.ndarray) and values.ndim == 2
+    }
+    return replace(ran, **arrays, columns=tuple(ran.columns[k] for k in some), members=None)
+
+
+def _as_plain(found: Measures) -> dict[str, Any]:
+    plain = found.to_dict()
+    return {**plain, "measures": [{**row, "f": clean(row["f"])} for row in plain["measures"]]}
+
+
+def _ideal(row: MeasureRow) -> str:
+    return "–" if math.isnan(row.ideal) else f"{row.ideal:.3g}"
 
 
 def _cell(row: MeasureRow) -> Cell:

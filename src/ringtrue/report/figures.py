@@ -20,10 +20,10 @@ import numpy as np
 from .. import plots
 from ..plots.style import journal
 from ..results import Result
-from .content import PICTURED, ranked, short
+from .content import PICTURED, ranked, short, spelled
 
 #: Inches; a page has room for three side by side, a phone for one.
-_SIZE, _WIDE = (3.3, 2.6), 6.5
+_SIZE, _WIDE = (3.3, 2.6), 4.4
 _MARGINS = {"left": 0.2, "right": 0.97, "bottom": 0.17, "top": 0.87}
 #: Rows of the caterpillar.
 _ROWS = 40
@@ -41,6 +41,25 @@ _HOW = {
     "data_averaged": "The outputs averaged over data, against the belief. Calibrated: inside the band.",
     "caterpillar": "The spread factor of the test functions, those with most evidence first. Calibrated: 1.",
 }
+
+
+#: What each picture is.
+_TITLES = {
+    "pit_histogram": "Histogram",
+    "ecdf_difference": "Distribution function minus the diagonal",
+    "coverage_curve": "Coverage of central intervals",
+    "z_contraction": "z-score against contraction",
+    "data_averaged": "Outputs averaged over data against the belief",
+    "caterpillar": "Spread factors of the test functions",
+}
+
+
+@dataclass(frozen=True)
+class Words:
+    """A picture for those who cannot see it: what it is, and how to read it."""
+
+    title: str
+    description: str
 
 
 @dataclass(frozen=True)
@@ -76,7 +95,7 @@ def _panel(result: Result, k: int) -> Panel:
 def overview(result: Result) -> list[Picture]:
     """Return the pictures that are about all test functions, or about the worst that has one."""
     ran, order, found = result.replicates, ranked(result), []
-    if len({row.f for row in result.measures}) > 1:
+    if sum(row.name == "spread" for row in result.measures) > 1:
         found.append(_caterpillar(result))
     for kind, values in (("z_contraction", ran.sd), ("data_averaged", ran.weak_value)):
         known = [k for k in order if np.isfinite(values[ran.rows, k]).any()]
@@ -86,19 +105,20 @@ def overview(result: Result) -> list[Picture]:
 
 
 def _picture(kind: str, result: Result, name: str, *, mark: str, reading: str = "") -> Picture:
-    label = " ".join(part for part in (f"{short(name)}:", reading, _HOW[kind]) if part)
-    svg = as_svg(partial(getattr(plots, kind), result, [name]), mark=f"{mark}-{kind}", label=label)
+    words = Words(f"{_TITLES[kind]} of {short(name)}", " ".join(part for part in (reading, _HOW[kind]) if part))
+    svg = as_svg(partial(getattr(plots, kind), result, [name]), mark=f"{mark}-{kind}", words=words)
     return Picture(svg, _HOW[kind], wide=False)
 
 
 def _caterpillar(result: Result) -> Picture:
-    rows = min(len({row.f for row in result.measures}), _ROWS)
+    rows = min(sum(row.name == "spread" for row in result.measures), _ROWS)
     how = _HOW["caterpillar"]
     draw = partial(plots.caterpillar, result, most=_ROWS)
-    return Picture(as_svg(draw, mark="all", label=how, size=(_WIDE, 1.0 + 0.17 * rows)), how, wide=True)
+    words = Words(_TITLES["caterpillar"], how)
+    return Picture(as_svg(draw, mark="all", words=words, size=(_WIDE, 1.0 + 0.17 * rows)), how, wide=True)
 
 
-def as_svg(draw: Callable[..., Any], *, mark: str, label: str, size: tuple[float, float] = _SIZE) -> str:
+def as_svg(draw: Callable[..., Any], *, mark: str, words: Words, size: tuple[float, float] = _SIZE) -> str:
     """Return what is drawn on fresh axes as SVG for the inside of a page.
 
     Parameters
@@ -107,7 +127,7 @@ def as_svg(draw: Callable[..., Any], *, mark: str, label: str, size: tuple[float
         Takes ``ax`` and draws on it.
     mark
         Goes before every identifier, so that drawings on one page do not clash.
-    label
+    words
         What a screen reader says.
     size
         Width and height in inches.
@@ -125,17 +145,17 @@ def as_svg(draw: Callable[..., Any], *, mark: str, label: str, size: tuple[float
         figure = Figure(figsize=size)
         draw(ax=figure.subplots(gridspec_kw=None if wide else _MARGINS))
         figure.savefig(file, format="svg", metadata={"Date": None})
-    return embedded(file.getvalue(), mark=mark, label=label)
+    return embedded(file.getvalue(), mark=mark, words=words)
 
 
-def embedded(svg: bytes, *, mark: str, label: str) -> str:
-    """Return an SVG file as an element for the inside of a page, with a label, and identifiers of its own.
+def embedded(svg: bytes, *, mark: str, words: Words) -> str:
+    """Return an SVG file as an element for the inside of a page, with words, and identifiers of its own.
 
     Parameters
     ----------
     svg
         The file that matplotlib writes.
-    mark, label
+    mark, words
         As in :func:`as_svg`.
     """
     root = ElementTree.fromstring(svg)
@@ -144,15 +164,31 @@ def embedded(svg: bytes, *, mark: str, label: str) -> str:
             if _local(child.tag) in ("metadata", "style", "script"):
                 parent.remove(child)
     for element in root.iter():
+        element.text = element.text and spelled(element.text)
         # Inside HTML, SVG needs no namespaces.
         element.tag = _local(element.tag)
         element.attrib = {_local(key): _marked(_local(key), value, mark) for key, value in element.attrib.items()}
     root.attrib.pop("version", None)
     # What the style sheet that matplotlib writes would have said, to the whole page.
-    root.attrib |= {"stroke-linejoin": "round", "stroke-linecap": "butt", "role": "img", "aria-label": label}
+    root.attrib |= {"stroke-linejoin": "round", "stroke-linecap": "butt", "role": "img"}
+    _say(root, mark, words)
     for side in ("width", "height"):
         root.attrib[side] = root.attrib[side].removesuffix("pt")
     return ElementTree.tostring(root, encoding="unicode")
+
+
+def _say(root: ElementTree.Element, mark: str, words: Words) -> None:
+    """Put title and description where screen readers look for the name of a picture: first, and by identifier."""
+    for place, (tag, text) in enumerate((("title", words.title), ("desc", words.description))):
+        element = ElementTree.Element(tag, {"id": f"{mark}-{tag}"})
+        element.text = printable(text)
+        root.insert(place, element)
+    root.attrib["aria-labelledby"] = f"{mark}-title {mark}-desc"
+
+
+def printable(text: str) -> str:
+    """Return text without what XML cannot hold."""
+    return "".join(letter if letter >= " " else " " for letter in spelled(text))
 
 
 def _local(name: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RingtrueError
-from ..export import Origin, as_text, clean, document, write
+from ..export import Origin, as_text, document, write
 from ..progress import duration
 from ..results import Result, Verdict, format_p
 from . import content
@@ -39,8 +39,9 @@ def report(result: Result, path: str | os.PathLike[str], *, origin: Origin | Non
     if not isinstance(result, Result):
         raise TypeError(f"report needs the Result that judge or check returns, but {type(result).__name__} arrived.")
     target, twin = need_place(path)
-    plain = document(result, origin=origin)
-    text = render(result, plain, twin=twin.name)
+    every = content.details(result)
+    plain = {**document(result, origin=origin), "details": every and every.plain}
+    text = render(result, plain, twin=twin.name, details=every)
     write(twin, as_text(plain))
     return write(target, text)
 
@@ -58,7 +59,7 @@ def need_place(path: str | os.PathLike[str]) -> tuple[Path, Path]:
     return target, twin
 
 
-def render(result: Result, plain: dict[str, Any], *, twin: str) -> str:
+def render(result: Result, plain: dict[str, Any], *, twin: str, details: content.Details | None) -> str:
     """Return the page as text.
 
     Parameters
@@ -69,6 +70,8 @@ def render(result: Result, plain: dict[str, Any], *, twin: str) -> str:
         Its twin.
     twin
         The name of the file that the twin is in.
+    details
+        Every measure, if there are any.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -93,8 +96,11 @@ def render(result: Result, plain: dict[str, Any], *, twin: str) -> str:
         advice=content.advice(result),
         blind_spots=content.blind_spots(result),
         measures=content.cells(result),
+        of_all=content.of_all(result),
+        details=details,
         tests=content.tests(result),
         rows=content.ROWS,
+        printed=content.PRINTED,
         panels=figures.panels(result),
         overview=figures.overview(result),
         causes=content.causes(result.replicates),
@@ -109,7 +115,7 @@ def _sentences(result: Result) -> list[str]:
 
 
 def _finalised(value: Any) -> Any:
-    return clean(value) if type(value) is str else value
+    return content.spelled(value) if type(value) is str else value
 
 
 def _need(module: str) -> None:

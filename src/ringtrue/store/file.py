@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidStudy, StoreDamaged, StoreError, StoreMismatch
 from ..replicates import Failure, Replicates
-from ..spans import FLOATS, INTS, Header, Span, collected, joined
+from ..spans import ARRAYS, JOINT, Header, Span, collected, joined
 from . import rows
 from .database import (
     Lock,
@@ -573,7 +573,7 @@ def _need_equal(store: Store, span: Span, whole: Store) -> None:
 
 def _contents(span: Span) -> Any:
     """Return what must be the same wherever a replicate was computed; tracebacks name places."""
-    arrays = [np.ascontiguousarray(getattr(span, name)).tobytes() for name in (*FLOATS, *INTS)]
+    arrays = [np.ascontiguousarray(getattr(span, name)).tobytes() for name in ARRAYS]
     kept = {name: part.tobytes() for name, part in span.kept.items()}
     return arrays, kept, [(one.replicate, one.stage, one.error) for one in span.failures]
 
@@ -697,7 +697,7 @@ def _meta(path: Path, db: sqlite3.Connection) -> Meta:
 
 
 def _need_arrays(path: Path, meta: Meta) -> Meta:
-    if meta.arrays != (*FLOATS, *INTS):
+    if meta.arrays != ARRAYS:
         raise StoreError(
             f"{path} was made by ringtrue {meta.versions.get('ringtrue')}, which kept other numbers of every "
             f"replicate; use that version, or run the study again with a new file."
@@ -745,10 +745,11 @@ def _whose(row: Row) -> str:
 
 def _need_span(span: Span, functions: int, keep: str | None) -> None:
     """Refuse a span that could not be read back."""
-    shapes = {name: np.shape(getattr(span, name)) for name in (*FLOATS, *INTS)}
-    wrong = next((name for name, shape in shapes.items() if shape != (functions, span.count)), None)
+    shapes = {name: np.shape(getattr(span, name)) for name in ARRAYS}
+    expected = {name: (2 if name in JOINT else functions, span.count) for name in ARRAYS}
+    wrong = next((name for name in ARRAYS if shapes[name] != expected[name]), None)
     if wrong is not None:
-        raise ValueError(f"{wrong} of shape {(functions, span.count)} was expected, but {shapes[wrong]} arrived.")
+        raise ValueError(f"{wrong} of shape {expected[wrong]} was expected, but {shapes[wrong]} arrived.")
     if span.first < 0 or any(not span.first <= one.replicate < span.stop for one in span.failures):
         raise ValueError(f"failures among {span.first} to {span.stop - 1} were expected, but others arrived.")
     if keep and not span.kept and len(span.failures) < span.count:

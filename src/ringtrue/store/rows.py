@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..replicates import Column, Failure
-from ..spans import FLOATS, INTS, Header, Span, joined
+from ..spans import ARRAYS, FLOATS, INTS, JOINT, Header, Span, joined
 from ..testfunctions import BestOf, Level
 from .packing import Unreadable, checksum, need, packed, unpacked
 
@@ -103,7 +103,7 @@ def _span_arrays(span: Span) -> dict[str, NDArray[Any]]:
     ints = np.stack([np.asarray(getattr(span, name), np.int64) for name in INTS])
     small = not ints.size or (ints.min() >= -(2**31) and ints.max() < 2**31)
     arrays: dict[str, NDArray[Any]] = {
-        "floats": np.stack([np.asarray(getattr(span, name), np.float64) for name in FLOATS]).astype("<f8", copy=False),
+        "floats": np.concatenate([np.asarray(getattr(span, name), "<f8") for name in (*FLOATS, *JOINT)]),
         "ints": ints.astype("<i4" if small else "<i8"),
     }
     if span.members is not None:
@@ -153,13 +153,20 @@ def span_of(row: Row, functions: int) -> Span:
     named = _typed(SPAN, row)
     arrays = _checked("span", (record.first, record.count), named["checksum"], named["arrays"])
     _need_form(set(arrays) | {"members"} == {"floats", "ints", "members"}, "an archive")
-    floats = need(arrays["floats"], ("<f8",), (len(FLOATS), functions, record.count))
+    floats = need(arrays["floats"], ("<f8",), (len(FLOATS) * functions + 2, record.count))
     ints = need(arrays["ints"], ("<i4", "<i8"), (len(INTS), functions, record.count)).astype(np.int64)
     members = arrays.get("members")
     if members is not None:
         members = need(members, ("<u2",), (record.count, None, None))
-    parts: dict[str, Any] = dict(zip((*FLOATS, *INTS), (*floats, *ints), strict=True))
-    parts |= {"members": members, "failures": record.failures, "notes": record.notes, "seconds": record.seconds}
+    each = floats[:-2].reshape(len(FLOATS), functions, record.count)
+    parts: dict[str, Any] = dict(zip((*FLOATS, *INTS), (*each, *ints), strict=True))
+    parts |= {
+        "energy": floats[-2:],
+        "members": members,
+        "failures": record.failures,
+        "notes": record.notes,
+        "seconds": record.seconds,
+    }
     return Span(record.first, **parts)
 
 
@@ -259,7 +266,7 @@ def _kept_bytes(span: Span) -> int:
 
 
 def _span_bytes(span: Span) -> int:
-    arrays = [getattr(span, name) for name in (*FLOATS, *INTS)]
+    arrays = [getattr(span, name) for name in ARRAYS]
     return sum(map(_bytes, arrays)) + (0 if span.members is None else _bytes(span.members))
 
 
@@ -284,7 +291,7 @@ class Meta:
     created: float
     opened: float
     versions: Mapping[str, str]
-    arrays: tuple[str, ...] = (*FLOATS, *INTS)
+    arrays: tuple[str, ...] = ARRAYS
 
 
 def versions() -> dict[str, str]:

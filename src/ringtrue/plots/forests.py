@@ -1,0 +1,163 @@
+"""Estimates with their intervals below each other: a forest of measures, and a caterpillar of many test functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InvalidStudy
+from ..replicates import Replicates
+from ..results import Result
+from .intervals import USUAL, Row, as_rows, axis_limits, by_measure, distance, draw_intervals, filtered
+from .selection import result_of
+from .style import NULL, head, journal, panels, plain, returned
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Rows of a forest or caterpillar.
+MOST_ROWS = 40
+#: Measures that have a tolerance.
+TOLERATED = (*USUAL, "KS distance", "weak KS distance")
+
+
+def forest(
+    source: Any,
+    *,
+    measure: str | Iterable[str] | None = None,
+    f: str | Iterable[str] | None = None,
+    most: int = MOST_ROWS,
+    ax: Any = None,
+) -> Any:
+    """Draw estimates with their intervals below each other, a panel for every measure.
+
+    Parameters
+    ----------
+    source
+        A Comparison, a Result, or rows with name, f, measure, estimate, low, high and ideal.
+    measure, f
+        Names of measures and test functions; left out, all, but of a Result spread, bias and coverage.
+    most
+        Rows in a panel; of more, those whose intervals are farthest from the ideal are drawn.
+    ax
+        Where to draw: Axes, one for each measure.
+
+    Returns
+    -------
+    Axes, or an array of them if there are several measures.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ringtrue import check_draws
+    >>> rng = np.random.default_rng(1)
+    >>> result = check_draws(rng.normal(size=50), rng.normal(size=(50, 19)))
+    >>> forest(result, measure="spread").get_xlabel()
+    'spread factor'
+    """
+    rows = filtered(as_rows(source), measure, f)
+    if measure is None and isinstance(source, (Result, Replicates)):
+        rows = [row for row in rows if row.measure in USUAL]
+    groups = by_measure(rows)
+    if not groups:
+        raise InvalidStudy("nothing was measured, so there is nothing to draw; see result.measures.")
+    tall = max(min(len(group), most) for group in groups.values())
+    with journal():
+        drawn = panels(ax, len(groups), height=max(0.9 + 0.14 * tall, 1.6))
+        for one, (name, group) in zip(drawn, groups.items(), strict=True):
+            _draw_forest(one, group, name, most)
+        if ax is None:
+            _drop_repeated_labels(drawn)
+    return returned(drawn)
+
+
+def _draw_forest(ax: Axes, rows: list[Row], measure: str, most: int) -> None:
+    worst = set(map(id, sorted(rows, key=distance, reverse=True)[: max(int(most), 1)]))
+    shown = [row for row in rows if id(row) in worst]
+    head(ax, measure, f"{len(shown)} of {len(rows)}, farthest from the ideal" if len(shown) < len(rows) else "")
+    draw_intervals(ax, shown, measure)
+    several = len({row.name for row in rows}) > 1 and len({row.f for row in rows}) > 1
+    labels = [_label(row, several and row.name != row.f) for row in shown]
+    ax.set_yticks(range(len(shown)), labels, parse_math=False)
+    ax.set_ylim(len(shown) - 0.4, -0.6)
+
+
+def _drop_repeated_labels(drawn: Sequence[Axes]) -> None:
+    """Leave out labels that the panel to the left has already."""
+    labels = [[text.get_text() for text in one.get_yticklabels()] for one in drawn]
+    for one, mine, before in zip(drawn[1:], labels[1:], labels, strict=False):
+        if mine == before and not one.get_subplotspec().is_first_col():  # type: ignore[union-attr]
+            one.tick_params(labelleft=False)
+
+
+def _label(row: Row, several: bool) -> str:
+    if several:
+        return f"{plain(row.name, most=20)}, {plain(row.f, most=16)}"
+    return plain(row.name or row.f)
+
+
+def caterpillar(source: Any, *, measure: str = "spread", most: int = MOST_ROWS, ax: Any = None) -> Any:
+    """Draw a measure of many test functions, those with the most evidence against them on top.
+
+    Intervals hold jointly over all test functions, drawn or not; the grey strip is the tolerance of the result.
+
+    Parameters
+    ----------
+    source
+        A Result; Replicates are judged with the default settings.
+    measure
+        "spread", "bias", "coverage", or any other name in ``result.measures``.
+    most
+        Test functions that are drawn; of more, those with the smallest p-values, and the picture says so.
+    ax
+        Where to draw.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ringtrue import check_draws
+    >>> rng = np.random.default_rng(1)
+    >>> result = check_draws(rng.normal(size=(50, 3)), rng.normal(size=(50, 19, 3)))
+    >>> len(caterpillar(result, most=2).get_yticks())
+    2
+    """
+    result = result_of(source)
+    rows = filtered(as_rows(result), measure, None) if result.measures else []
+    if not rows:
+        raise InvalidStudy("nothing was measured, so there is nothing to draw; ask about a function of theta alone.")
+    evidence = {row.f: row.pvalue for row in result.tests if row.level == "strong"}
+    ordered = sorted(rows, key=lambda row: (evidence.get(row.f, 1.0), -distance(row)))
+    shown = ordered[: max(int(most), 1)]
+    with journal():
+        (one,) = panels(ax, 1, width=3.0, height=max(0.9 + 0.11 * len(shown), 1.6))
+        draw_intervals(one, shown, measure)
+        if measure in TOLERATED:
+            low, high = result.tolerance.limits(measure, rows[0].ideal)
+            one.axvspan(max(low, one.get_xlim()[0]), high, color=NULL, alpha=0.35, lw=0, zorder=0, label="tolerance")
+            one.set_xlim(axis_limits(shown, measure))
+        _name_functions(one, shown, evidence)
+        strip = "; grey: tolerance" if measure in TOLERATED else ""
+        head(one, f"{measure} by evidence", _counted(len(shown), len(rows), result) + strip)
+    return one
+
+
+def _name_functions(ax: Axes, shown: Sequence[Row], evidence: dict[str, float]) -> None:
+    size = 7 if len(shown) <= 12 else 5.5
+    ax.set_yticks(range(len(shown)), [plain(row.f, most=24) for row in shown], parse_math=False, fontsize=size)
+    ax.set_ylim(len(shown) - 0.4, -0.6)
+    for y, row in enumerate(shown):
+        if row.f in evidence:
+            text = f"p {_short(evidence[row.f])}"
+            ax.annotate(
+                text, (1.03, y), xycoords=("axes fraction", "data"), va="center", fontsize=size - 1, color="0.35"
+            )
+
+
+def _short(p: float) -> str:
+    return f"{p:.2g}" if p >= 1e-3 else ("< 1e-300" if p < 1e-300 else f"{p:.0e}")
+
+
+def _counted(shown: int, rows: int, result: Result) -> str:
+    n = result.replicates.n - len(result.replicates.failures)
+    worst = f"the worst {shown} of {rows} test functions" if shown < rows else f"{rows} test function{'s' * (rows > 1)}"
+    return f"{worst}, n = {n}"

@@ -1,0 +1,199 @@
+"""Maps of coverage: how often intervals contain the truth, by where the truth is.
+
+It computes nothing but the coverage in bins of a truth.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import miscalibration
+from ..errors import InvalidStudy
+from ..replicates import Replicates
+from ..results import Result
+from .lattices import check_level
+from .selection import choose
+from .style import COLOURS, head, journal, legend, panels, plain, say
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Cells of a map of coverage by truth, at most, and replicates in each, at least.
+_CELLS, _EACH = 12, 40
+
+
+@dataclass(frozen=True)
+class Place:
+    """The coverage at one theta, as it is drawn."""
+
+    theta: tuple[float, ...]
+    estimate: float
+    low: float
+    high: float
+    ideal: float
+
+
+def coverage_map(
+    source: Any,
+    f: str | None = None,
+    *,
+    over: str | None = None,
+    bins: int | None = None,
+    nominal: float = 0.9,
+    level: float = 0.95,
+    ax: Any = None,
+) -> Any:
+    """Draw how often central intervals contain the truth, by where the truth is.
+
+    A calibrated procedure is right on average over the belief, not at every theta: Bayes' rule itself covers too seldom
+    where the belief is thin. The map shows where the errors are; only the average has to be nominal.
+
+    Parameters
+    ----------
+    source
+        Rows with theta (a number, or two), estimate, low and high, as ``ringtrue.coverage_map`` returns them; or a
+        Result or Replicates, whose replicates are then put in bins with equally many truths.
+    f
+        Whose intervals: the name of one test function; left out, the first.
+    over
+        The test function whose truths make the bins; left out, f itself.
+    bins
+        How many; left out, at most twelve, with forty replicates in each.
+    nominal
+        The probability that an output gives to its central interval, if replicates are binned; ranks use the nearest
+        level that they have.
+    level
+        Chance that all intervals of the bins hold, by Bonferroni's inequality over Clopper and Pearson's intervals.
+    ax
+        Where to draw.
+
+    Notes
+    -----
+    Two parameters are drawn as points whose shape says whether the interval lies below (v), above (^) or around the
+    ideal (o), whose colour says by how much.
+
+    Examples
+    --------
+    >>> from ringtrue import check_draws
+    >>> rng = np.random.default_rng(1)
+    >>> coverage_map(check_draws(rng.normal(size=500), rng.normal(size=(500, 19)))).get_xlabel()
+    'theta'
+    """
+    if isinstance(source, (Result, Replicates)):
+        places, mean, labels, note = _binned(source, f, over, bins, nominal, level)
+    else:
+        places, labels, note = _as_places(source, f)
+        mean = math.nan
+    with journal():
+        (one,) = panels(ax, 1, width=2.6 if len(places[0].theta) == 1 else 3.2)
+        if len(places[0].theta) == 1:
+            _draw_map_line(one, places, mean)
+            one.set_xlabel(labels[0], parse_math=False)
+        else:
+            _draw_map_points(one, places)
+            one.set(xlabel="theta[0]", ylabel="theta[1]")
+            note += "; v too seldom, ^ too often"
+        head(one, labels[1], note)
+    return one
+
+
+def _as_places(source: Any, f: str | None) -> tuple[list[Place], tuple[str, str], str]:
+    rows = list(getattr(source, "rows", source))
+    names = list(dict.fromkeys(str(getattr(row, "f", "")) for row in rows))
+    if not rows or (f is not None and f not in names):
+        raise InvalidStudy(f"f must be among {names[:10]}, but {f!r} came." if rows else "at least one row is needed.")
+    wanted = names[0] if f is None else f
+    places = [_as_place(row) for row in rows if str(getattr(row, "f", "")) == wanted]
+    if len({len(place.theta) for place in places}) != 1 or len(places[0].theta) not in (1, 2):
+        raise InvalidStudy("theta must be one number or two, the same for all rows; pass rows with two of its entries.")
+    return places, ("theta", wanted or "coverage"), f"{len(places)} parameters"
+
+
+def _as_place(row: Any) -> Place:
+    try:
+        theta = row.theta
+        parts = list(theta.values()) if hasattr(theta, "values") else [theta]
+        flat = tuple(float(x) for part in parts for x in np.ravel(part))
+        return Place(flat, float(row.estimate), float(row.low), float(row.high), float(getattr(row, "ideal", 0.9)))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise TypeError(f"rows need theta, estimate, low and high, but one does not have them: {error}") from None
+
+
+def _binned(
+    source: Any, f: str | None, over: str | None, bins: int | None, nominal: float, level: float
+) -> tuple[list[Place], float, tuple[str, str], str]:
+    check_level(level)
+    if not 0 < nominal < 1:
+        raise InvalidStudy(f"nominal must lie strictly between 0 and 1, but {nominal!r} arrived; for 90 % pass 0.9.")
+    chosen = choose(source, f, most=1)
+    ran, k = chosen.replicates, chosen.columns[0]
+    by = choose(source, over, most=1).columns[0] if over is not None else k
+    truth = ran.truth[ran.rows, by]
+    if not np.isfinite(truth).all():
+        raise InvalidStudy(f"the truths of {ran.columns[by].name!r} are not known, so they make no bins; see over=.")
+    draws = ran.lattice(k)
+    values = ran.u[ran.rows, k] if draws is None else ran.rank[ran.rows, k]
+    parts = _equal_parts(truth, bins)
+    each = 1 - (1 - level) / len(parts)
+    covered = [miscalibration.coverage(values[p], draws=draws, nominal=nominal, level=each) for p in parts]
+    places = [
+        Place((float(np.median(truth[p])),), c.estimate, c.low, c.high, c.ideal)
+        for p, c in zip(parts, covered, strict=True)
+    ]
+    mean = miscalibration.coverage(values, draws=draws, nominal=nominal).estimate
+    return places, mean, (plain(ran.columns[by].name), chosen.name(k)), chosen.note(k)
+
+
+def _equal_parts(truth: Any, bins: int | None) -> list[Any]:
+    """Return the indices of equally many replicates each, in the order of their truths; equal truths together."""
+    if bins is not None and (isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or bins < 1):
+        raise InvalidStudy(f"bins must be a whole number, at least 1, but {bins!r} arrived.")
+    many = min(int(bins), truth.size) if bins is not None else min(max(truth.size // _EACH, 1), _CELLS)
+    edges = np.unique(np.quantile(truth, np.linspace(0, 1, many + 1)[1:-1]))
+    cell = np.searchsorted(edges, truth, side="left")
+    return [part for j in range(edges.size + 1) if (part := np.flatnonzero(cell == j)).size]
+
+
+def _draw_map_line(ax: Axes, places: list[Place], mean: float) -> None:
+    ordered = sorted(places, key=lambda place: place.theta)
+    x = np.array([place.theta[0] for place in ordered])
+    estimate, low, high = (np.array([getattr(place, end) for place in ordered]) for end in ("estimate", "low", "high"))
+    ax.vlines(x, low, high, color=COLOURS[0], lw=1, label="interval")
+    (line,) = ax.plot(x, estimate, "o-", color=COLOURS[0], ms=3.5, label="coverage")
+    out = np.array([not place.low <= place.ideal <= place.high for place in ordered])
+    ax.plot(x[out], estimate[out], "D", color=COLOURS[1], ms=4.5, label="excludes the ideal")
+    ideal = ax.axhline(ordered[0].ideal, color="0.35", lw=0.8)
+    handles = [(line, "coverage"), (ideal, f"nominal, {100 * ordered[0].ideal:.3g} %")]
+    if math.isfinite(mean):
+        handles.append((ax.axhline(mean, color=COLOURS[0], lw=0.8, ls="--"), f"average, {100 * mean:.3g} %"))
+    if np.isnan(estimate).all():
+        say(ax, "one draw has no central interval")
+    known = low[np.isfinite(low)]
+    ax.set(
+        ylim=(max(0.0, min(0.75, float(known.min(initial=0.75)) - 0.05)), 1.02), ylabel="share that contain the truth"
+    )
+    legend(ax, handles)
+
+
+def _draw_map_points(ax: Axes, places: list[Place]) -> None:
+    from matplotlib.colors import TwoSlopeNorm
+
+    ideal = places[0].ideal
+    away = max(max(abs(place.estimate - ideal) for place in places), 0.02)
+    norm = TwoSlopeNorm(ideal, ideal - away, min(ideal + away, 1.0) if ideal < 1 else ideal + away)
+    made: Any = None
+    for mark, which in (("v", -1), ("o", 0), ("^", 1)):
+        some = [place for place in places if _side(place) == which]
+        if some:
+            x, y = np.array([place.theta for place in some]).T
+            colour = [place.estimate for place in some]
+            made = ax.scatter(x, y, c=colour, norm=norm, cmap="PuOr", marker=mark, s=24, ec="black", lw=0.5)
+    ax.figure.colorbar(made, ax=ax, label="share that contain the truth")
+
+
+def _side(place: Place) -> int:
+    return -1 if place.high < place.ideal else int(place.low > place.ideal)

@@ -1,0 +1,111 @@
+"""How measures change along a sweep: a line for every test function or procedure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InvalidStudy
+from .intervals import USUAL, Row, as_rows, axis_limits, by_measure, filtered, show_log_ticks
+from .style import COLOURS, MARKERS, STYLES, head, journal, legend, panels, plain, returned
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Lines of a panel.
+MOST_LINES = 6
+
+
+def sweep_lines(
+    source: Any,
+    *,
+    measure: str | Iterable[str] | None = None,
+    f: str | Iterable[str] | None = None,
+    xlabel: str = "",
+    ax: Any = None,
+) -> Any:
+    """Draw how measures change along a sweep, a panel for every measure and a line for every test function.
+
+    Parameters
+    ----------
+    source
+        A Sweep, or rows with x, f, measure, estimate, low, high and ideal; a line for every name if they have one.
+    measure, f
+        Names of measures and test functions; left out, spread, bias and coverage of all (or all measures, if there
+        are none of these), at most six lines.
+    xlabel
+        What was varied.
+    ax
+        Where to draw: Axes, one for each measure.
+
+    Returns
+    -------
+    Axes, or an array of them if there are several measures.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace as Row
+    >>> rows = [Row(x=x, f="theta", measure="spread", estimate=x, low=x / 2, high=2 * x, ideal=1) for x in (1, 2, 3)]
+    >>> sweep_lines(rows, xlabel="step size").get_xlabel()
+    'step size'
+    """
+    rows = filtered(as_rows(source), measure, f)
+    if any(row.x is None for row in rows):
+        raise InvalidStudy("every row of a sweep must have an x, but some have none; forest draws rows without.")
+    usual = [row for row in rows if row.measure in USUAL]
+    groups = by_measure(usual if usual and measure is None else rows)
+    with journal():
+        drawn = panels(ax, len(groups))
+        for one, (name, group) in zip(drawn, groups.items(), strict=True):
+            _draw_sweep(one, group, name)
+            one.set_xlabel(plain(xlabel), parse_math=False)
+    return returned(drawn)
+
+
+def _draw_sweep(ax: Axes, rows: list[Row], measure: str) -> None:
+    lines = list(dict.fromkeys((row.name, row.f) for row in rows))
+    places = _places(ax, rows)
+    low, high = axis_limits(rows, measure)
+    for ideal in {row.ideal for row in rows if math.isfinite(row.ideal)}:
+        ax.axhline(ideal, color="0.35", lw=0.8, zorder=0)
+    handles = [
+        (_draw_line(ax, [r for r in rows if (r.name, r.f) == line], places, j, (low, high)), _line_name(line, lines))
+        for j, line in enumerate(lines[:MOST_LINES])
+    ]
+    if measure == "spread":
+        ax.set_yscale("log")
+        show_log_ticks(ax.yaxis, low, high)
+    ax.set(ylim=(low, high), ylabel={"spread": "spread factor", "bias": "bias, in reported sds"}.get(measure, measure))
+    head(ax, measure, f"{MOST_LINES} of {len(lines)} lines" if len(lines) > MOST_LINES else "")
+    legend(ax, handles if len(lines) > 1 else [])
+
+
+def _places(ax: Axes, rows: list[Row]) -> dict[Any, float]:
+    """Return where each x goes: itself if all are numbers, else one after the other."""
+    values = list(dict.fromkeys(row.x for row in rows))
+    if all(isinstance(x, (int, float, np.number)) and math.isfinite(x) for x in values):
+        if min(values) > 0 and max(values) > 30 * min(values):
+            ax.set_xscale("log")
+        return {x: float(x) for x in values}
+    ax.set_xticks(range(len(values)), [plain(x, most=16) for x in values], parse_math=False)
+    return {x: float(j) for j, x in enumerate(values)}
+
+
+def _draw_line(ax: Axes, rows: list[Row], places: dict[Any, float], j: int, limits: tuple[float, float]) -> Any:
+    rows = sorted(rows, key=lambda row: places[row.x])
+    x = np.array([places[row.x] for row in rows])
+    middle = np.clip([row.estimate for row in rows], *limits)
+    colour, style, mark = (cycle[j % len(cycle)] for cycle in (COLOURS, STYLES, MARKERS))
+    ax.vlines(x, *np.clip([[r.low for r in rows], [r.high for r in rows]], *limits), color=colour, lw=0.8, alpha=0.8)
+    (line,) = ax.plot(x, middle, color=colour, ls=style, marker=mark)
+    return line
+
+
+def _line_name(line: tuple[str, str], lines: list[tuple[str, str]]) -> str:
+    name, f = line
+    if not name or len({one for one, _ in lines}) == 1:
+        return plain(f)
+    return plain(name) if len({one for _, one in lines}) == 1 else f"{plain(name, most=20)}, {plain(f, most=16)}"
