@@ -15,8 +15,8 @@ def coverage(
     """Estimate how often the central interval of the output contains the truth.
 
     The interval is Clopper and Pearson's: it covers at least `level`, at every n. A nominal 95 % interval was measured,
-    as for ``wasserstein``, to cover 0.93 (by chance) to 0.97, and 0.995 in one cell. Coverage cannot see a bias that a
-    larger spread compensates, nor anything inside or outside the one interval.
+    as for ``wasserstein``, to cover 0.93 to 0.97. Coverage cannot see a bias that a larger
+    spread compensates, nor anything inside or outside the one interval.
 
     Parameters
     ----------
