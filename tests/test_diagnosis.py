@@ -58,7 +58,7 @@ def _exact(z: Floats) -> Replicates:
     return ran
 
 
-def _ranks(z: Floats, draws: int, times: int = 4) -> Replicates:
+def _ranks(z: Floats, draws: int, times: int = 8) -> Replicates:
     """Return ranks with the frequencies that these scores have among so many draws, and misses to go with them."""
     u = np.clip(special.ndtr(z), 1e-15, 1 - 1e-15)
     parts = [np.ceil(special.bdtrik((j + 0.5) / times, draws, u)) for j in range(times)]
@@ -119,6 +119,55 @@ def test_infinite_scores_are_outliers_if_few() -> None:
 def test_rounded_positions_are_not_outliers_of_a_wide_law() -> None:
     """Where u rounds to 1 because all outputs are far too narrow, the spread is the error."""
     assert diagnose(replicates(special.ndtr(4 * NORMAL)), 0).kind == "plain"
+
+
+@pytest.mark.parametrize("draws", [19, 99])
+def test_far_misses_are_no_error_of_ranks_that_show_none(draws: int) -> None:
+    """Outputs with heavy tails miss by far and are plain if their ranks are uniform; with outliers added they are not.
+
+    Every rank is as frequent as it should be, and some truths of extreme rank are twenty sd away.
+    """
+    ranks = np.tile(np.arange(draws + 1), 2000 // (draws + 1))
+    truth = np.where((ranks == draws) & (np.arange(ranks.size) % 2000 < 600), 20.0, 0.0)
+    zero = np.zeros(ranks.size)
+    calm = diagnose(ranked(ranks, draws, truth=truth, mean=zero, sd=zero + 1), 0)
+    assert calm.kind == "plain"
+    assert calm.outliers is not None
+    wrong = np.where(np.arange(ranks.size) % 20 == 3, draws, ranks)
+    truth = np.where(wrong != ranks, 20.0, truth)
+    assert diagnose(ranked(wrong, draws, truth=truth, mean=zero, sd=zero + 1), 0).kind == "outliers"
+
+
+def test_a_miss_by_few_sd_is_not_far_among_draws() -> None:
+    """Among draws only misses of five sd or more are far, whatever their normal score."""
+    ranks = np.tile(np.arange(1000), 2)
+    for size, count in ((4.9, None), (5.1, 20)):
+        truth = np.where(ranks >= 990, size, 0.0)
+        ran = ranked(np.where(ranks >= 990, 999, ranks), 999, truth=truth, mean=0 * truth, sd=0 * truth + 1)
+        far = far_out(ran, 0)
+        assert (far[1].count if far else None) == count
+
+
+def test_an_sd_of_nothing_makes_no_outliers() -> None:
+    """Where the sd underflowed to 0 a miss is not known, and the others are what they are."""
+    sd = np.where(np.arange(500) % 2, 0.0, 1.0)
+    ranks = np.arange(500) % 20
+    assert far_out(ranked(ranks, 19, truth=np.full(500, 1e-300), mean=np.zeros(500), sd=0 * sd), 0) is None
+    truth = np.where(np.arange(500) == 38, 50.0, np.where(sd > 0, 0.1, 50.0))
+    ranks = np.where(np.arange(500) == 38, 19, ranks)
+    far = far_out(ranked(ranks, 19, truth=truth, mean=np.zeros(500), sd=sd), 0)
+    assert far is not None
+    assert (far[1].count, far[1].beyond) == (1, 50.0)
+
+
+def test_errors_are_in_units_of_the_sd() -> None:
+    """Where ranks are at the ends, the root mean square miss is reported, without the bias if there is one."""
+    truth = np.where(np.arange(1000) % 2, 1.0, -1.0) * np.where(np.arange(1000) % 4 < 2, 3.0, 4.0)
+    known = {"truth": truth, "mean": np.zeros(1000), "sd": np.full(1000, 0.5)}
+    ends = np.where(truth > 0, 39, 0)
+    assert diagnose(ranked(ends, 39, **known), 0).errors == pytest.approx(2 * 12.5**0.5)
+    assert np.isnan(diagnose(ranked(ends, 39), 0).errors)
+    assert np.isnan(diagnose(ranked(np.arange(1000) % 40, 39, **known), 0).errors)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

@@ -187,15 +187,16 @@ def test_arrays_of_draws_are_compared_with_their_truths() -> None:
     y = math.sqrt(2) * rng.normal(size=(4000, 2))
     theta = y / 2 + math.sqrt(0.5) * rng.normal(size=y.shape)
     draws = y[:, None] / 2 + math.sqrt(0.5) * rng.normal(size=(4000, 15, 2))
-    row = rt.measure(rt.check_draws(theta, draws), level=1 - 1e-7).row("energy skill")
-    assert row.low < 1 - 1 / math.sqrt(2) < row.high
+    found = [rt.check_draws(theta, draws)]
     theta[5, 1] = np.nan
-    lost = rt.measure(rt.check_draws(theta, draws, on_failure="record")).row("energy skill")
-    assert lost.estimate == pytest.approx(row.estimate, abs=0.01)
-    named = rt.check_draws(
-        {"b": theta[:, 0], "a": theta[:, 1]}, {"a": draws[..., 1], "b": draws[..., 0]}, on_failure="record"
-    )
-    assert rt.measure(named).row("energy skill").estimate == pytest.approx(lost.estimate, abs=0.02)
+    found.append(rt.check_draws(theta, draws, on_failure="record"))
+    named = {"b": theta[:, 0], "a": theta[:, 1]}, {"a": draws[..., 1], "b": draws[..., 0]}
+    found.append(rt.check_draws(*named, on_failure="record"))
+    for result in found:
+        row = rt.measure(result, level=1 - 1e-7).row("energy skill")  # the false-alarm rate of each
+        assert row.low < 1 - 1 / math.sqrt(2) < row.high
+        assert row.high - row.low < 0.2
+    assert [len(result.replicates.failures) for result in found] == [0, 1, 1]
 
 
 def test_a_unit_of_measurement_changes_nothing() -> None:
@@ -278,3 +279,44 @@ def test_comparing_in_pairs_has_the_energy_score() -> None:
     assert gap.high < 0
     assert {row.name for row in found.rows if row.measure == "energy score"} == {"exact", "narrow"}
     assert found.best == ("exact",)
+
+
+def test_the_order_of_arrays_does_not_matter() -> None:
+    """Sorted files and designs that repeat every truth have the skill that shuffled ones have."""
+    rng = np.random.default_rng(8)
+    base = np.repeat(rng.normal(size=(60, 2)), 10, axis=0)
+    y = base + rng.normal(size=base.shape)
+    draws = y[:, None] / 2 + math.sqrt(0.5) * rng.normal(size=(600, 9, 2))
+    found = []
+    for order in (np.arange(600), np.argsort(base[:, 0], kind="stable"), rng.permutation(600)):
+        ran = rt.check_draws(base[order], draws[order]).replicates
+        found.append(energy_skill(ran.energy, ran.belief_energy, level=1 - 1e-6))
+    # Each interval holds the skill of the population with a false-alarm rate of 1e-6; so they meet.
+    assert max(one.low for one in found) < min(one.high for one in found)
+    assert min(one.low for one in found) > 0
+
+
+def test_a_truth_of_another_law_is_scored_against_the_belief() -> None:
+    """Where truths are not draws of the belief they do not tell how wide it is: only the energy skill knows it."""
+    truth = rt.Gaussian(np.full(3, 5.0), np.eye(3))
+    study = rt.Study(BELIEF, EXACT.simulate, EXACT, 4000, batch=4000, truth=truth)
+    result = rt.judge(rt.run(study))
+    names = {row.name for row in result.measures}
+    assert "energy skill" in names
+    assert not {"skill", "contraction"} & names
+    assert {row.name for row in rt.measure(result).rows} & {"skill", "interval skill", "correlation"} == {"correlation"}
+    # Output N(y / 2, I / 2) with y = theta + noise: the truth lies 5 / 2 above its centre, give or take.
+    rng = np.random.default_rng(9)
+    found = []
+    for spread, shift in ((math.sqrt(0.5), 2.5), (1.0, 5.0)):
+        error = math.sqrt(0.5) if spread < 1 else 1.0
+        x, other = spread * rng.normal(size=(2, 400_000, 3))
+        apart = (
+            np.linalg.norm(part / study.units, axis=1)
+            for part in (x - shift - error * rng.normal(size=x.shape), x - other)
+        )
+        away, pair = apart
+        found.append(away - pair / 2)
+    for scores, right in zip((result.replicates.energy, result.replicates.belief_energy), found, strict=True):
+        error = math.hypot(scores.std() / math.sqrt(scores.size), right.std() / math.sqrt(right.size))
+        assert abs(scores.mean() - right.mean()) < RARE * error

@@ -225,7 +225,8 @@ def test_a_timeout_ends_what_the_replicate_started() -> None:
     assert [(one.replicate, one.error) for one in ran.failures] == [
         (11, "took longer than the timeout of 1 s and was stopped")
     ]
-    assert not any(f"sleep\x00{mine}" in _command(int(entry.name)) for entry in Path("/proc").glob("[0-9]*"))
+    everybody = (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
+    assert gone({pid for pid in everybody if f"sleep\x00{mine}" in _command(pid)})
 
 
 # Workers.

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import ringtrue as rt
 from ringtrue import blocks, workers
 from ringtrue.spans import ARRAYS
+from ringtrue.store import Store
 
 BELIEF = rt.Normal(0, 1)
 
@@ -339,3 +340,46 @@ def test_tasks_grow_and_leave_something_for_everybody() -> None:
     slow = workers.Pace(1)
     slow.seen(1, 60.0)
     assert slow.next(10**6, 2) == 1
+
+
+@pytest.mark.parametrize("n", [31, 50, 60, 61, 100])
+@pytest.mark.parametrize("keep", [None, "draws"])
+def test_a_batched_run_grows_from_any_number(tmp_path: Path, n: int, keep: Any) -> None:
+    """A store that ends in the middle of a batch goes on from there, to the same bits as a run in one go."""
+
+    def asked(n: int) -> rt.Study:
+        plane = rt.Gaussian([0.0, 0.0], np.eye(2))
+        return rt.Study(plane, lambda t, rng: t + rng.normal(size=t.shape), _batch_of_draws, n, batch=20)
+
+    path = tmp_path / "run.db"
+    rt.run(asked(30), store=path, keep=keep)
+    assert_identical(rt.run(asked(n), store=path, keep=keep), rt.run(asked(n)))
+    if keep:
+        with Store.read(path) as opened:
+            assert opened.draws(0, n)["theta"].shape == (n, 2)
+            assert np.isfinite(opened.draws(0, n)["draws"]).all()
+
+
+def _batch_of_draws(mu0: Any, y: Any, rng: np.random.Generator) -> rt.Draws:
+    return rt.Draws(y / 2 + rng.normal(size=(9, *y.shape)))
+
+
+def _fails_if_told(theta: Any, rng: np.random.Generator) -> Any:
+    if "RINGTRUE_TEST_FAILS" in os.environ:
+        raise ValueError("no")
+    return theta + rng.normal(size=theta.shape)
+
+
+def test_a_failing_batch_that_was_cut_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the rest of a cut batch fails, what was there before stays, and the failures are those of the rest."""
+
+    def asked(n: int) -> rt.Study:
+        return rt.Study(rt.Normal(0, 1), _fails_if_told, lambda mu0, y: rt.Normal(y / 2, 0.7), n, batch=20)
+
+    path = tmp_path / "run.db"
+    rt.run(asked(30), store=path)
+    monkeypatch.setenv("RINGTRUE_TEST_FAILS", "1")
+    with pytest.raises(rt.ReplicateFailed):
+        rt.run(asked(40), store=path)
+    grown = rt.run(asked(40), store=path, on_failure="record", failures_allowed=1)
+    assert [failure.replicate for failure in grown.failures] == list(range(30, 40))

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
+import ringtrue as rt
 from ringtrue.distributions import Beta, Gaussian, Mixture, Normal
 from ringtrue.errors import InvalidStudy
 from ringtrue.testfunctions import (
@@ -263,3 +264,31 @@ def test_default_family_refuses_what_has_no_coordinates() -> None:
     """A belief over functions needs test functions from its user."""
     with pytest.raises(InvalidStudy, match="pass f="):
         default_family([np.sqrt, np.square])
+
+
+def test_names_that_cannot_be_shown_are_spelled_out() -> None:
+    """A name with a line break, half a character or a change of direction is shown, and stays one line."""
+    odd = {"a\nb": lambda t: t, "\ud800": lambda t: t**2, "x\u202ey": lambda t: t**3}
+    rng = np.random.default_rng(0)
+    result = rt.check_draws(rng.normal(size=20), rng.normal(size=(20, 9)), f=odd)
+    assert [column.name for column in result.replicates.columns] == ["a\\nb", "\\ud800", "x\\u202ey"]
+    str(result).encode()
+    assert "\u202e" not in str(result)
+
+
+def test_a_name_for_all_is_refused() -> None:
+    """A test function cannot take the name that rows over all of them have."""
+    with pytest.raises(rt.InvalidStudy, match="cannot be named"):
+        rt.check_draws(np.zeros(3), np.zeros((3, 2)), f={"(all)": lambda t: t})
+
+
+def test_a_long_theta_is_said_to_be_asked_about_in_part() -> None:
+    """If the default family leaves entries out, a note says how many it has."""
+    rng = np.random.default_rng(0)
+    many = rt.check_draws(rng.normal(size=(30, 50)), rng.normal(size=(30, 9, 50)))
+    assert any("20 of 50 entries" in note for note in many.notes)
+    few = rt.check_draws(rng.normal(size=(30, 20)), rng.normal(size=(30, 9, 20)))
+    assert not any("entries of theta" in note for note in few.notes)
+    wide = rt.Gaussian(np.zeros(25), np.eye(25))
+    study = rt.Study(wide, lambda t, rng: t + rng.normal(size=25), lambda mu0, y: rt.Gaussian(y / 2, np.eye(25) / 2), 5)
+    assert any("20 of 25 entries" in note for note in study.notes)

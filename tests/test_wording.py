@@ -14,6 +14,7 @@ from ringtrue.procedures import DataAgnostic, Inflated, NormalMean
 from ringtrue.results import MeasureRow, Resolution, counted, format_p, number, percent
 from ringtrue.wording import interval, listed, points
 from ringtrue.wording.miscalibrated import _likely
+from ringtrue.wording.phrases import share_of
 
 from .plots.runs import complete, grid, ranked, replicates
 
@@ -96,6 +97,18 @@ def test_intervals_of_wild_numbers_are_bounds() -> None:
     assert interval(measure("bias", -0.3, -0.4, -0.2, 0.0), absolute=True) == "0.30 (0.20-0.40)"
 
 
+def test_numbers_that_would_read_the_same_have_more_figures() -> None:
+    """Shares and small numbers of large runs keep the figures that tell them apart; a factor is never 0.00."""
+    measure = rt.miscalibration.Measure
+    row = MeasureRow("theta", "coverage", 0.90031, 0.89961, 0.90102, 0.9, "yes")
+    assert share_of(row) == "90.03 % (89.96-90.10)"
+    assert share_of(replace(row, low=0.88, high=0.92)) == "90 % (88-92)"
+    assert interval(measure("spread", 0.001, 0.0, 0.151, 1.0)) == "less than 0.16"
+    assert interval(measure("spread", 3e-13, 2e-13, 4e-13, 1.0)) == "less than 1e-12"
+    assert number(-2.6e-9, 6) == "-3e-9"
+    assert number(-2.5e-9) == "0.00"
+
+
 LAWS = {
     "calibrated": normal(400),
     "wide": 1.4 * normal(400),
@@ -118,6 +131,19 @@ def test_sentences_hold_nothing_ugly(name: str) -> None:
     text = said(LAWS[name])
     assert not UGLY.search(text), text
     assert text.endswith(".")
+
+
+def test_tables_of_measures_hold_nothing_ugly() -> None:
+    """Wild measures are written with few figures, in the table of a result and in that of measures."""
+    truth = 1e-3 * normal(200)
+    sd = np.full(200, 1e9)
+    ran = replicates(special.ndtr(truth / sd), truth=truth, mean=np.zeros(200), sd=sd, crps=sd)
+    ran.z[:, 0] = truth / sd
+    for text in (str(rt.measure(ran)), str(rt.judge(ran))):
+        numbers = re.findall(r"(?<![\w.])-?\d[\d.]*(?:e-?\d+)?", text)
+        assert max(map(len, numbers)) <= 10
+        assert not re.search(r"\b0\.0{5,}\b", text)
+        assert "e2" in text
 
 
 def test_the_ugly_would_be_seen() -> None:
@@ -144,7 +170,10 @@ def test_plain_errors_have_plain_sentences() -> None:
         ((special.gammaincinv(4.0, (np.arange(800) + 0.5) / 800) - 4) / 2, "truths reach further above the outputs"),
         (-(special.gammaincinv(4.0, (np.arange(800) + 0.5) / 800) - 4) / 2, "truths reach further below the outputs"),
         (np.concatenate([0.3 * normal(400) - 0.95, 0.3 * normal(400) + 0.95]), "truths avoid the middle"),
-        (np.concatenate([0.4 * normal(400), 1.36 * normal(400)]), "some outputs are too narrow, others too wide"),
+        (
+            np.concatenate([0.4 * normal(400), 1.36 * normal(400)]),
+            "the outputs' tails are too light, or their widths do not follow the data",
+        ),
     ],
 )
 def test_shapes_are_not_read_as_spread(z: Any, words: str) -> None:
@@ -177,6 +206,68 @@ def test_far_misses_that_ranks_do_not_see_are_told() -> None:
     wild = rt.check_draws(np.where(np.arange(600) < 4, 100.0, truth), x)
     assert "miss the truth" not in calm.sentence
     assert "4 of 600 outputs miss the truth by more than" in wild.sentence
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_skewed_shape_says_which_way_to_skew(sign: int) -> None:
+    """Truths that reach further to one side, as of outputs skewed to the other, ask for longer tails there."""
+    gamma = (special.gammaincinv(4.0, (np.arange(800) + 0.5) / 800) - 4) / 2
+    text = said(sign * gamma)
+    sides = ("above", "below") if sign > 0 else ("below", "above")
+    assert "lengthen the outputs' tails {} and shorten those {}".format(*sides) in text
+
+
+def test_misses_of_discrete_outputs_are_hedged_for_their_few_values() -> None:
+    """Truths that repeat each other get a second way out; a miss of fewer than five sd is not spoken of."""
+    draws = np.tile((np.arange(99) < 1).astype(float), (600, 1))
+    ranks = np.arange(600) % 100
+    truth = np.where(ranks == 99, 1.0, 0.0)
+    known = {"truth": truth, "mean": draws.mean(1), "sd": draws.std(1, ddof=1)}
+    text = rt.judge(ranked(ranks, 99, **known)).sentence
+    assert "6 of 600 outputs miss the truth by more than 9 of their sd" in text
+    assert "unless outputs have such tails or few values, mend them" in text
+    assert "miss the truth" not in rt.judge(ranked(ranks, 99, **{**known, "sd": 0 * truth + 0.2})).sentence
+
+
+def test_misses_of_a_distance_are_those_of_its_entries() -> None:
+    """The default distance has heavy tails by itself; entries that miss by far are named, it is not."""
+    ranks = np.column_stack([np.arange(600) % 20, (7 * np.arange(600)) % 20])
+    truth = np.where((ranks == 19) & (np.arange(600)[:, None] < [20, 200]), 30.0, 0.0)
+    known: dict[str, Any] = {"truth": truth, "mean": 0 * truth, "sd": 0 * truth + 1}
+    assert "Of b, 10 of 600 outputs miss" in rt.judge(ranked(ranks, 19, names=["a", "b"], **known)).sentence
+    assert "Of a, 1 of 600 outputs misses" in rt.judge(ranked(ranks, 19, names=["a", "distance"], **known)).sentence
+
+
+def test_a_spread_that_ranks_do_not_tell_is_told_by_the_errors() -> None:
+    """Truths five sd away on either side ask for a factor of five, not of hundreds; so do sentence and picture."""
+    truth = 5.0 * np.where(np.arange(1000) % 2, 1.0, -1.0)
+    ran = ranked(np.where(truth > 0, 99, 0), 99, truth=truth, mean=0 * truth, sd=0 * truth + 1, names=["theta"])
+    assert (
+        "theta is over-confident: errors are 5.0 times its reported sd, multiply it by that" in rt.judge(ran).sentence
+    )
+    assert "over-confident, errors are 5.0 times the reported sd, multiply it by that" in plots.reading(ran)
+    unknown = ranked(np.where(truth > 0, 99, 0), 99)
+    assert "multiply its reported sd by more than" in rt.judge(unknown).sentence
+
+
+def test_truths_outside_the_support_read_alike_in_sentence_and_picture() -> None:
+    """Where scores are infinite no factor is made up for them."""
+    z = np.where(np.abs(normal(400)) > 0.6, np.copysign(np.inf, normal(400)), normal(400))
+    words = "truths lie where outputs have no probability, on either side; widen them by far"
+    for text in (said(z), plots.reading(scores(z))):
+        assert words in text
+        assert "multiply" not in text
+    one_sided = np.where(normal(400) > 0.6, np.inf, normal(400))
+    for text in (said(one_sided), plots.reading(scores(one_sided))):
+        assert "truths lie where outputs have no probability, above them" in text
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e-12, 1e-15, 0.0])
+def test_scores_that_are_all_equal_are_under_confident(scale: float) -> None:
+    """However much too wide the outputs are, they are said to be, with a bound."""
+    text = said(scale * normal(300))
+    assert re.search(r"theta is under-confident: multiply its reported sd by less than 1e-\d\b", text)
+    assert "wrong shape" not in text
 
 
 def test_marginal_evidence_is_said_to_be_marginal() -> None:
@@ -264,6 +355,29 @@ def test_a_loss_that_is_not_the_trouble_is_not_blamed() -> None:
     assert re.search(r"even without losses it would be open; about \d+ more replicates", text)
 
 
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.3])
+def test_advice_after_losses_is_that_for_no_losses(share: float) -> None:
+    """How many more replicates are needed does not depend on how much losses widen the intervals."""
+    kept, lost = 400, round(400 * share / (1 - share))
+    z = np.concatenate([normal(kept), np.zeros(lost)])
+    known: dict[str, Any] = {"truth": z, "mean": 0 * z, "sd": 0 * z + 1}
+    ran = replicates(special.ndtr(z), lost=tuple(range(kept, kept + lost)), names=["theta"], **known)
+    after, without = rt.judge(ran).sentence, said(normal(kept))
+    found = [re.search(r"; (about \d+ more replicates would certify .*? points)", text) for text in (after, without)]
+    assert found[0]
+    assert found[1]
+    assert found[0][1] == found[1][1]
+
+
+def test_what_is_at_its_limit_is_named() -> None:
+    """After losses, no measure was named before, and the advice names it."""
+    z = np.concatenate([normal(500) + 0.095, np.zeros(40)])
+    known: dict[str, Any] = {"truth": z, "mean": 0 * z, "sd": 0 * z + 1}
+    ran = replicates(special.ndtr(z), lost=tuple(range(500, 540)), names=["theta"], **known)
+    text = rt.judge(ran).sentence
+    assert "it would be open; the bias of theta is so near the limit of its tolerance, -0.10 to 0.10 sd, that" in text
+
+
 @pytest.mark.parametrize(("n", "words"), [(1, "1 replicate tells"), (2, "2 replicates tell"), (3, "3 replicates tell")])
 def test_few_replicates_are_told_how_many_more(n: int, words: str) -> None:
     """One, two or three replicates tell next to nothing, and the number that would is named."""
@@ -301,6 +415,16 @@ def test_few_draws_are_told_what_more_draws_would_do() -> None:
     )
 
 
+def test_one_short_output_does_not_decide_for_all() -> None:
+    """One draw in one of many outputs leaves the spread known; one draw in all of them does not."""
+    draws = np.where(np.arange(300) < 1, 1, 99)
+    ran = replicates(grid(300), rank=np.minimum((grid(300) * 100).astype(int), draws), draws=draws[:, None])
+    text = rt.judge(ran).sentence
+    assert "one draw per replicate" not in text
+    assert "more replicates would certify" in text
+    assert "with 1 draw each" not in text
+
+
 # Use.
 
 
@@ -314,7 +438,7 @@ def test_a_procedure_that_ignores_the_data_is_of_no_use() -> None:
     assert "no more than the belief" not in batched(BAYES, 3000).sentence
     rng = np.random.default_rng(1)
     five = rt.check_draws(rng.normal(size=(1000, 5)), rng.normal(size=(1000, 99, 5)))
-    assert "Of all 5 entries of theta the outputs say no more" in five.sentence
+    assert "Of all 5 entries asked about the outputs say no more" in five.sentence
 
 
 # Comparisons, resolutions.

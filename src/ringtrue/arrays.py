@@ -19,10 +19,12 @@ from .errors import InvalidStudy
 from .pieces import Piece, fitting, is_coordinate, scalar_piece
 from .recording import OnFailure, Recorder, header_of, raise_failure, reference_size, reference_values
 from .replicates import Replicates
+from .seeding import Streams
 from .spans import collected
 from .study import at_least
-from .testfunctions import BestOf, TestFunction, as_testfunctions, default_family, take
+from .testfunctions import BestOf, TestFunction, as_testfunctions, default_family, left_out, take
 
+_NO_BELIEF = "weak level not tested: pass belief= to compare with mu0."
 #: Numbers read at once.
 _CHUNK = 2_000_000
 #: Truths that tell the units of their entries.
@@ -44,21 +46,28 @@ class _ArrayQuestion:
     truth: Any
 
     @cached_property
-    def _whole(self) -> NDArray[np.int64]:
-        """Replicates whose truth is finite; their order stands in for draws of a belief that is not known."""
+    def _circle(self) -> NDArray[np.int64]:
+        """Replicates whose truth is finite, shuffled: a file may be sorted, or have every truth several times."""
         numbers = entries(self.truth, 1)
-        return np.arange(0) if numbers is None else np.flatnonzero(np.isfinite(numbers).all(axis=1))
+        whole = np.arange(0) if numbers is None else np.flatnonzero(np.isfinite(numbers).all(axis=1))
+        return Streams(self.seed).generator("energy").permutation(whole)
+
+    @cached_property
+    def _place(self) -> NDArray[np.int64]:
+        """Where in the circle each replicate is; anywhere if its truth is not finite."""
+        place = np.zeros(self.n, np.int64)
+        place[self._circle] = np.arange(len(self._circle))
+        return place
 
     @cached_property
     def units(self) -> NDArray[np.float64] | None:
         """The spread of every entry over the truths."""
-        numbers = entries(take(self.truth, self._whole[:_FOR_UNITS]), 1)
+        numbers = entries(take(self.truth, self._circle[:_FOR_UNITS]), 1)
         return None if numbers is None or len(numbers) < 3 else units(numbers)
 
     def rivals(self, index: NDArray[np.int64]) -> Any:
-        """Return the truths of the next two replicates, which are draws of the belief too."""
-        place = np.searchsorted(self._whole, index)
-        following = [self._whole[(place + step) % len(self._whole)] for step in (1, 2)]
+        """Return the truths of the next two replicates in the circle, which are draws of the belief too."""
+        following = [self._circle[(self._place[index] + step) % len(self._circle)] for step in (1, 2)]
         return stack_values([take(self.truth, rows) for rows in following])
 
 
@@ -87,7 +96,7 @@ def replicates_from_draws(
         mu0=None if belief is None else _belief(belief, truth),
         functions=_functions(f, truth, outputs, y),
         selection=f if isinstance(f, BestOf) else None,
-        notes=() if belief is not None else ("weak level not tested: pass belief= to compare with mu0.",),
+        notes=(*(() if belief is not None else (_NO_BELIEF,)), *(left_out(_entries(truth)) if f is None else ())),
         truth=truth,
     )
     recorder = Recorder(question, 0, n)

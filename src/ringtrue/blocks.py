@@ -71,7 +71,7 @@ def computed(study: Study, first: int, count: int, *, keep: Keep = None, on_fail
     if on_failure == "record" or not span.failures:
         return Outcome(span, None, recorder.error)
     failure = span.failures[0]
-    end = failure.replicate if study.batch is None else failure.replicate // size * size
+    end = failure.replicate if study.batch is None else max(failure.replicate // size * size, first)
     return Outcome(span.part(first, end), failure, recorder.error)
 
 
@@ -81,7 +81,7 @@ def _side_by_side(kept: list[tuple[NDArray[np.int64], dict[str, NDArray[Any]]]],
         return {}
     whole = {name: np.full((count, *part.shape[1:]), np.nan) for name, part in kept[0][1].items()}
     for index, parts in kept:
-        mine = index < count
+        mine = (index >= 0) & (index < count)
         for name, part in parts.items():
             if part.shape[1:] != whole[name].shape[1:]:
                 raise InvalidStudy("draws can be kept if all outputs have equally many, but they do not.")

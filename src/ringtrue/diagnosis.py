@@ -36,8 +36,14 @@ _FAR_WIDER = 1.5
 _RARE = 0.001
 #: The same where there is one already.
 _LESS_RARE = 0.05
+#: Ranks do not tell how far a miss is, and outputs have tails of their own: one by fewer of their sd is not far.
+_FAR = 5.0
 #: The largest finite normal score of a u below 1.
 _ROUNDS = 8.2
+#: Scores whose sd is smaller are equal up to rounding; four normal ones rarely have a sd so much below their law's.
+_EQUAL, _AT_MOST = 1e-8, 1e-6
+#: Ranks hardly tell larger spreads apart; so many draws tell mean and sd of the output well.
+_SATURATED, _MANY = 5.0, 19
 #: Components of the goodness test: two odd ones and two even ones.
 _COMPONENTS = 4
 #: A middle with less than this fraction of the truths that its neighbours have is a gap; flat z have 0.86.
@@ -48,7 +54,10 @@ _EDGE, _CELLS = 6.0, 1200
 
 @dataclass(frozen=True)
 class Outliers:
-    """How many outputs miss by at least so many of their sd, on which sides the truth is, and the fit of the others."""
+    """How many outputs miss by at least so many of their sd, on which sides the truth is, and the fit of the others.
+
+    ``beyond`` is infinite if the truth lies where the outputs have next to no probability, however near that is.
+    """
 
     count: int
     sides: tuple[bool, bool]
@@ -75,6 +84,9 @@ class Diagnosis:
         Whether the longer tail of the truths is above; of skewed ones only.
     outliers
         Those that there are, whether or not they are the kind of error.
+    errors
+        Root mean square of (truth - mean) / sd, the mean taken off if there is a bias, where ranks show that the
+        outputs are far too narrow and hardly by how much; nan elsewhere.
     """
 
     kind: Kind
@@ -83,6 +95,7 @@ class Diagnosis:
     size: float = 0.0
     up: bool = True
     outliers: Outliers | None = None
+    errors: float = math.nan
 
 
 def diagnose(replicates: Replicates, k: int, *, level: float = 0.95) -> Diagnosis:
@@ -108,7 +121,9 @@ def diagnose(replicates: Replicates, k: int, *, level: float = 0.95) -> Diagnosi
     Outliers lie further from a fit of bounded influence than any of n normal scores does once in a thousand runs. They
     are the kind of error if the others have the shape of the family, and a spread smaller by a fifth or no error; or if
     without them the spread is smaller by a third, whatever its shape.
-    Among draws, how far out a truth of extreme rank is is told by mean and sd of the draws.
+    Among draws, how far out a truth of extreme rank is is told by mean and sd of the draws, and far is at least 5 sd.
+    That is no error by itself, since outputs may have such tails: they are the kind only if the ranks show an error,
+    by spread, bias or shape, or by too many truths beyond all draws (p < 0.01).
 
     Measured (300 runs each; n = 50, 200, 1000; exact, M = 9, 19, 99): a calibrated, over-confident (1.4),
     under-confident (0.7) or biased (0.4) procedure is called plain in 98 % of runs or more, at n = 1000 in 99 %. Of 100
@@ -121,8 +136,8 @@ def diagnose(replicates: Replicates, k: int, *, level: float = 0.95) -> Diagnosi
     two modes                     94, 100   93, 100  100, 100  99, 100
     uniform z (flat)              79, 97    3, 33    39, 97    78, 98
     widths 0.4 and 1.36 (uneven)  100, 100  7, 28    56, 100   93, 100
-    2 % of outputs 10 sd off      97, 100   57, 82   91, 99    91, 100
-    5 % of outputs 6 sd off       100, 100  14, 9    73, 88    92, 100
+    2 % of outputs 10 sd off      100, 100  0, 14    12, 42    33, 93
+    5 % of outputs 6 sd off       98, 92    0, 4     25, 75    75, 99
     ============================  ========  =======  ========  =======
 
     Examples
@@ -135,13 +150,15 @@ def diagnose(replicates: Replicates, k: int, *, level: float = 0.95) -> Diagnosi
     """
     draws, values = replicates.lattice(k), _values(replicates, k)
     if draws is None and float(np.mean(np.abs(values) == _ROUNDS)) > _SHARE:
-        return Diagnosis("plain", miscalibration.spread_and_bias(values, level=level))
+        return Diagnosis("plain", _fit_of_all(replicates, k, level))
     found = _of_family(values, draws, level)
+    told = replace(found, fit=_fit_of_all(replicates, k, level), errors=_errors(replicates, k, found.fit))
     far = far_out(replicates, k, level=level)
     if far is None:
-        return found
+        return told
     rest, outliers = far
-    return replace(found, kind="outliers" if _explained(found.fit, rest) else found.kind, outliers=outliers)
+    cause = _explained(found.fit, rest) and (draws is None or _shown(found, values, draws))
+    return replace(told, kind="outliers" if cause else found.kind, outliers=outliers)
 
 
 def far_out(replicates: Replicates, k: int, *, level: float = 0.95) -> tuple[Diagnosis, Outliers] | None:
@@ -169,10 +186,13 @@ def far_out(replicates: Replicates, k: int, *, level: float = 0.95) -> tuple[Dia
     if not 0 < wild.sum() <= _SHARE * values.size:
         return None
     miss = _misses(replicates, k)
-    miss = miss if np.isfinite(miss).all() else replicates.z[replicates.rows, k]
-    rest, size = _of_family(values[~wild], draws, level), np.abs(miss)
+    if draws is None:
+        miss = np.where(np.isnan(miss), replicates.z[replicates.rows, k], miss)
+    rest, size = _of_family(values[~wild], draws, level), np.nan_to_num(np.abs(miss), posinf=math.inf)
     beyond = float(size[wild].min())
     sides = bool((miss[wild] < 0).any()), bool((miss[wild] > 0).any())
+    if draws is None and beyond < min(_FAR, 0.9 * float(np.abs(values[wild]).min())):  # tails that end, or nearly so
+        return rest, Outliers(int(wild.sum()), sides, math.inf, math.inf, rest.fit)
     return rest, Outliers(int((size >= beyond).sum()), sides, beyond, float(size.max()), rest.fit)
 
 
@@ -183,6 +203,34 @@ def _values(replicates: Replicates, k: int) -> NDArray[Any]:
     z = replicates.z[replicates.rows, k]
     # Infinite scores are at least as far out as where a distribution function rounds to 1.
     return np.asarray(np.where(np.abs(z) < HUGE, z, np.copysign(_ROUNDS, z)))
+
+
+def _fit_of_all(replicates: Replicates, k: int, level: float) -> SpreadAndBias:
+    """Return spread and bias with infinite scores as they are, and with a bound if all scores are equal."""
+    draws, n = replicates.lattice(k), replicates.n - len(replicates.failures)
+    scores = (replicates.z if draws is None else replicates.rank)[replicates.rows, k]
+    fit = miscalibration.spread_and_bias(scores, draws=draws, level=level)
+    if draws is None and n > 3 and fit.spread.estimate < _EQUAL and math.isinf(fit.spread.high):
+        return replace(fit, spread=replace(fit.spread, high=_AT_MOST))
+    return fit
+
+
+def _errors(replicates: Replicates, k: int, fit: SpreadAndBias) -> float:
+    """Return how large errors are in units of the reported sd, where only that tells the spread; nan elsewhere."""
+    spread, miss = fit.spread, _misses(replicates, k)
+    wide = spread.low > 1 and (spread.estimate > _SATURATED or not math.isfinite(spread.high))
+    if not wide or (replicates.lattice(k) or 0) < _MANY or not np.isfinite(miss).all():
+        return math.nan
+    size = float(np.sqrt(np.mean(np.square(miss if fit.bias.low <= 0 <= fit.bias.high else miss - miss.mean()))))
+    return size if size > 1 else math.nan
+
+
+def _shown(found: Diagnosis, ranks: NDArray[Any], draws: int) -> bool:
+    """Whether ranks show an error that outliers make: of shape, spread or bias, or too many truths beyond all draws."""
+    beyond = int(((ranks == 0) | (ranks == draws)).sum())
+    crowded = float(special.bdtrc(beyond - 1, ranks.size, 2 / (draws + 1))) < EVIDENT
+    spread, bias = found.fit.spread, found.fit.bias
+    return crowded or found.kind != "plain" or spread.low > 1 or not bias.low <= 0 <= bias.high
 
 
 def _explained(fit: SpreadAndBias, rest: Diagnosis) -> bool:
@@ -291,7 +339,9 @@ def _wild(replicates: Replicates, k: int, values: NDArray[Any]) -> NDArray[np.bo
     draws, n = replicates.lattice(k), values.size
     robust = miscalibration.moment_spread_and_bias(values if draws else replicates.u[replicates.rows, k], draws=draws)
     score = values if draws is None else _score_of(_misses(replicates, k), draws)
-    extreme = np.ones(n, bool) if draws is None else (values == 0) | (values == draws)
+    extreme = np.ones(n, bool)
+    if draws is not None:
+        extreme = ((values == 0) | (values == draws)) & (np.abs(_misses(replicates, k)) >= _FAR)
     wild = extreme & _beyond(score, robust.spread, robust.bias, _RARE / n)
     if not 0 < wild.sum() <= _SHARE * n:
         return wild
@@ -307,10 +357,10 @@ def _beyond(score: Floats, spread: float, bias: float, chance: float) -> NDArray
 
 
 def _misses(replicates: Replicates, k: int) -> Floats:
-    """Return by how many of their sd outputs miss the truth; nan where mean or sd are not known."""
+    """Return by how many of their sd outputs miss the truth; nan where mean or sd are not known, or the sd is 0."""
     truth, mean, sd = (getattr(replicates, name)[replicates.rows, k] for name in ("truth", "mean", "sd"))
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return np.asarray((truth - mean) / sd)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray((truth - mean) / np.where(sd > 0, sd, np.nan))
 
 
 def _score_of(miss: Floats, draws: int) -> Floats:

@@ -17,9 +17,10 @@ from .errors import InvalidStudy
 from .levels import LevelEvidence, evidence, levels_of
 from .recording import OnFailure
 from .replicates import Replicates
-from .results import ALL, MeasureRow, Resolution, Result, TestRow, Tolerance, Verdict
+from .results import MeasureRow, Resolution, Result, TestRow, Tolerance, Verdict
 from .runs import RunSettings, run
 from .study import Study
+from .testfunctions import ALL
 from .uniformity import TESTS
 from .wording import Findings, sentence, useless
 
@@ -297,7 +298,7 @@ def _use(replicates: Replicates, alpha: float) -> dict[str, list[miscalibration.
     found = {}
     for k, column in enumerate(replicates.columns):
         truth, sd, crps = (getattr(replicates, name)[kept, k][:_ENOUGH] for name in ("truth", "sd", "crps"))
-        if column.level == "strong" and np.isfinite(truth).all():
+        if column.level == "strong" and replicates.of_belief and np.isfinite(truth).all():
             both = [
                 usefulness.contraction(truth, sd, level=1 - alpha),
                 usefulness.skill(truth, crps, level=1 - alpha),

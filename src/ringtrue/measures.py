@@ -21,11 +21,11 @@ from .errors import InvalidStudy
 from .miscalibration import Measure
 from .miscalibration.deviations import largest, norm_interval
 from .miscalibration.influences import Influences, influences
-from .miscalibration.measure import student
+from .miscalibration.measure import freedom, student
 from .replicates import Replicates
-from .results import ALL, MeasureRow, Result, decimals, table
+from .results import MeasureRow, Result, decimals, number, table
 from .seeding import Streams
-from .testfunctions import Mahalanobis
+from .testfunctions import ALL, Mahalanobis
 
 Floats = NDArray[np.float64]
 
@@ -85,9 +85,9 @@ class Measures:
         cells = [("test function", "measure", "estimate", f"{100 * self.level:g} % interval", "ideal")]
         for row in self.rows:
             digits = decimals(row)
-            interval = f"{row.low:.{digits}f} to {row.high:.{digits}f}"
+            interval = f"{number(row.low, digits)} to {number(row.high, digits)}"
             ideal = "-" if math.isnan(row.ideal) else f"{row.ideal:.3g}"
-            cells.append((row.f, row.name, f"{row.estimate:.{digits}f}", interval, ideal))
+            cells.append((row.f, row.name, number(row.estimate, digits), interval, ideal))
         return table(cells, right={2, 4}) + f"\nn = {self.n}" + (f", {self.lost} of them lost" if self.lost else "")
 
     def __iter__(self) -> Iterator[Any]:
@@ -205,12 +205,14 @@ def _of_use(replicates: Replicates, k: int, level: float) -> list[Measure]:
     )
     if not np.isfinite(truth).all():
         return []
-    found = [
-        usefulness.contraction(truth, sd, level=level),
-        usefulness.skill(truth, crps, level=level),
-        usefulness.interval_skill(truth, interval, level=level),
-        usefulness.correlation(truth, mean, level=level),
-    ]
+    found = [usefulness.correlation(truth, mean, level=level)]
+    if replicates.of_belief:
+        found = [
+            usefulness.contraction(truth, sd, level=level),
+            usefulness.skill(truth, crps, level=level),
+            usefulness.interval_skill(truth, interval, level=level),
+            *found,
+        ]
     return [m for m in found if not math.isnan(m.estimate)]
 
 
@@ -417,7 +419,7 @@ def _anees(scaled: Floats, level: float) -> Measure:
     if centre == 0:  # outputs that know the truth; nothing tells how nearly
         return Measure("ANEES/d", 0.0, 0.0, math.inf, 1.0)
     error = float(scaled.std(ddof=1)) / math.sqrt(scaled.size) / centre
-    half = student(level, _freedom(scaled - centre)) * error
+    half = student(level, freedom(scaled - centre)) * error
     return Measure("ANEES/d", centre, centre * math.exp(-half), centre * math.exp(min(half, 700.0)), 1.0)
 
 
@@ -431,7 +433,7 @@ def _nci(squares: Floats, errors: Floats, level: float) -> Measure:
     ratio = logs - np.log(own)
     influence = ratio - ratio.mean() + np.einsum("ij,jk,ik->i", white, slope, white) - np.trace(slope)
     centre, decibel = _without_bias(logs, white), 10 / math.log(10)
-    half = student(level, _freedom(influence)) * float(influence.std(ddof=1)) / math.sqrt(n)
+    half = student(level, freedom(influence)) * float(influence.std(ddof=1)) / math.sqrt(n)
     return Measure("NCI (dB)", decibel * centre, decibel * (centre - half), decibel * (centre + half), 0.0)
 
 
@@ -451,10 +453,3 @@ def _without_bias(logs: Floats, white: Floats) -> float:
     group = np.arange(n) * groups // n
     left = math.fsum(ratio(group != g) for g in range(groups)) / groups
     return groups * ratio(slice(None)) - (groups - 1) * left
-
-
-def _freedom(influence: Floats) -> float:
-    """Return Satterthwaite's degrees of freedom of the variance of the influences."""
-    n, squares = influence.size, np.square(influence)
-    kurtosis = float(np.square(squares).mean()) / max(float(squares.mean()) ** 2, 1e-300)
-    return min(max(2 * n / max(kurtosis - 1, 1e-3), 2.0), n - 1.0)

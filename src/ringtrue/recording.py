@@ -22,6 +22,7 @@ from .seeding import Streams
 from .sharpness import SUMMARY
 from .spans import FLOATS, JOINT, Header, Span
 from .study import Question, Study
+from .testfunctions import printable
 
 Floats = NDArray[np.float64]
 OnFailure = Literal["raise", "record"]
@@ -63,34 +64,36 @@ class Recorder:
         except Exception as error:
             if piece.outputs is None or len(piece.index) == 1:
                 stage = "output" if isinstance(error, NoRoute) else "test function"
-                self.lost(self._mine(piece.index), error, stage)
+                self.lost(piece.index[self._mine(piece.index)], error, stage)
                 return
             for j in range(len(piece.index)):
                 self.record(piece.alone(j))
             return
-        self._keep(self._mine(piece.index), measured, lost_members(piece.output))
+        self._keep(piece.index, self._mine(piece.index), measured, lost_members(piece.output))
 
-    def _mine(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the replicates of a piece that belong to the span; a batch may reach beyond."""
-        return index[index < self.first + self.count]
+    def _mine(self, index: NDArray[np.int64]) -> slice:
+        """Return which members of a piece belong to the span; a batch may reach beyond it, at both ends."""
+        start, stop = np.searchsorted(index, [self.first, self.first + self.count])
+        return slice(int(start), int(stop))
 
-    def _keep(self, rows: NDArray[np.int64], measured: Measured, reasons: Mapping[int, str]) -> None:
+    def _keep(self, index: NDArray[np.int64], mine: slice, measured: Measured, reasons: Mapping[int, str]) -> None:
+        rows = index[mine]
         whole = rows[-1] - rows[0] + 1 == len(rows)
         where: Any = slice(int(rows[0]) - self.first, int(rows[-1]) + 1 - self.first) if whole else rows - self.first
         for k, position in enumerate(measured.positions):
             for name in ("u", "z", "rank", "draws"):
-                self.arrays[name][k, where] = getattr(position, name)[: len(rows)]
-            self.arrays["weak"][k, where] = measured.weak[k][: len(rows)]
+                self.arrays[name][k, where] = getattr(position, name)[mine]
+            self.arrays["weak"][k, where] = measured.weak[k][mine]
             for name, row in zip(SUMMARY, measured.summaries[k], strict=True):
-                self.arrays[name][k, where] = row[: len(rows)] if row.ndim else row
-        self.arrays["energy"][:, where] = measured.energy[:, : len(rows)]
-        self._keep_members(where, len(rows), measured.members)
+                self.arrays[name][k, where] = row[mine] if row.ndim else row
+        self.arrays["energy"][:, where] = measured.energy[:, mine]
+        self._keep_members(where, mine, measured.members)
         self.done |= measured.notes
         bad = np.isnan(self.arrays["u"][:, where])
         if bad.any():
-            self._lost_numbers(rows, bad, reasons)
+            self._lost_numbers(rows, bad, {j - mine.start: reason for j, reason in reasons.items()})
 
-    def _keep_members(self, where: Any, count: int, members: tuple[NDArray[np.uint16], ...] | None) -> None:
+    def _keep_members(self, where: Any, mine: slice, members: tuple[NDArray[np.uint16], ...] | None) -> None:
         """Keep the ranks of all members as long as every replicate has them for equally many draws."""
         self.joint = self.joint and members is not None
         if members is None or not self.joint:
@@ -102,7 +105,7 @@ class Recorder:
         if ranks.shape[1:] != self.members.shape[1:]:
             self.joint, self.members = False, None
             return
-        self.members[where] = ranks[:count]
+        self.members[where] = ranks[mine]
 
     def _lost_numbers(self, rows: NDArray[np.int64], bad: NDArray[np.bool_], reasons: Mapping[int, str]) -> None:
         """Lose the replicates whose numbers are not finite, for the reason their output gives if it gives one."""
@@ -163,7 +166,7 @@ def raise_failure(question: Question, failure: Failure, error: Exception | None)
 
 def header_of(question: Question) -> Header:
     """Return what a judgement needs to know of a question."""
-    columns = tuple(Column(f.name, f.level, is_coordinate(f)) for f in question.functions)
+    columns = tuple(Column(printable(f.name), f.level, is_coordinate(f)) for f in question.functions)
     return Header(columns, question.seed, question.notes, question.selection)
 
 

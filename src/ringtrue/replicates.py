@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .study import OTHER_TRUTH
 from .testfunctions import BestOf, Level
 
 Floats = NDArray[np.float64]
@@ -102,6 +103,11 @@ class Replicates:
         kept = np.ones(self.n, bool)
         kept[[failure.replicate - self.first for failure in self.failures]] = False
         return kept
+
+    @property
+    def of_belief(self) -> bool:
+        """Whether the truths are draws of the belief, so that they tell how wide it is."""
+        return OTHER_TRUTH not in self.notes
 
     @property
     def rows(self) -> Any:

@@ -19,8 +19,8 @@ from .miscalibration import Measure
 from .replicates import Replicates
 from .testfunctions import Level
 
-#: What rows over all test functions call theirs.
-ALL = "(all)"
+#: Decimals of a number, at most.
+_MOST = 6
 
 
 class Verdict(Enum):
@@ -261,7 +261,7 @@ def format_p(p: float) -> str:
     >>> format_p(0.31234), format_p(2.6e-9), format_p(1e-310)
     ('p = 0.31', 'p = 3e-9', 'p < 1e-300')
     """
-    return "p < 1e-300" if p < 1e-300 else f"p = {_power(_cell(p))}"
+    return "p < 1e-300" if p < 1e-300 else f"p = {power(_cell(p))}"
 
 
 def _cell(p: float) -> str:
@@ -274,7 +274,7 @@ def _cell(p: float) -> str:
 def decimals(row: MeasureRow | Measure) -> int:
     """Return how many decimals the width of an interval deserves: two figures of it, two decimals at least."""
     width = row.high - row.low
-    return 2 if not 0 < width < math.inf else min(max(1 - math.floor(math.log10(width)), 2), 6)
+    return 2 if not 0 < width < math.inf else min(max(1 - math.floor(math.log10(width)), 2), _MOST)
 
 
 def number(x: float, digits: int = 2) -> str:
@@ -288,10 +288,12 @@ def number(x: float, digits: int = 2) -> str:
     if not math.isfinite(x):
         return f"{x:g}"
     if abs(x) >= 9999.5:
-        return _power(f"{x:.1e}").replace(".0e", "e")
+        return power(f"{x:.1e}").replace(".0e", "e")
     if digits <= 2:
         digits = min(digits, 0 if abs(x) >= 99.95 else 1 if abs(x) >= 9.995 else 2)
     text = f"{x:.{digits}f}"
+    if digits >= _MOST and not float(text):  # its own size is asked for, and too small for decimals
+        return power(f"{x:.0e}") if x else "0"
     return text if float(text) else text.lstrip("-")
 
 
@@ -321,8 +323,14 @@ def counted(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def _power(text: str) -> str:
-    """Return a number in scientific notation without the zeros of its exponent."""
+def power(text: str) -> str:
+    """Return a number in scientific notation without the zeros of its exponent.
+
+    Examples
+    --------
+    >>> power("1e-06"), power("0.01")
+    ('1e-6', '0.01')
+    """
     head, mark, exponent = text.partition("e")
     return f"{head}{mark}{int(exponent)}" if mark else text
 

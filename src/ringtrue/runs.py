@@ -140,6 +140,7 @@ def _fill(job: Job, crew: Any, shelf: Shelf, todo: list[Range], shown: Progress,
     """Compute what is missing."""
     if not todo:
         return
+    todo = [part for one in todo for part in _aligned(one, job.unit)]
     fresh = shelf.reference_count == 0 and todo[0][0] == 0
     if crew is None:
         if fresh and (outcome := job.checked()) is not None and job.on_failure == "raise":
@@ -280,6 +281,13 @@ def _share(study: Study, shard: tuple[int, int] | None) -> Range:
     blocks = -(-study.n // unit)
     i, k = shard
     return min(blocks * i // k * unit, study.n), min(blocks * (i + 1) // k * unit, study.n)
+
+
+def _aligned(wanted: Range, unit: int) -> list[Range]:
+    """Split off what is left of a batch that was cut: everything else is whole batches."""
+    first, stop = wanted
+    border = -(-first // unit) * unit
+    return [wanted] if not first < border < stop else [(first, border), (border, stop)]
 
 
 def _length(ranges: list[Range]) -> int:

@@ -21,10 +21,12 @@ from .energy import entries, units
 from .errors import InvalidStudy
 from .models import as_model, contaminated
 from .seeding import Streams
-from .testfunctions import BestOf, TestFunction, as_testfunctions, default_family, take
+from .testfunctions import BestOf, TestFunction, as_testfunctions, default_family, left_out, take
 
 Procedure = Callable[[Any, Any, np.random.Generator], Any]
 
+#: The note of a study whose truths are not draws of the belief.
+OTHER_TRUTH = "theta was drawn from another law than the belief: even the exact posterior need not be uniform."
 #: Draws of the belief that tell the units of its entries.
 _FOR_UNITS = 100
 
@@ -165,9 +167,8 @@ class Study:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the result must know."""
-        if self.truth is None:
-            return ()
-        return ("theta was drawn from another law than the belief: even the exact posterior need not be uniform.",)
+        asked = () if self.f is not None or self.units is None else left_out(self.units.size)
+        return asked if self.truth is None else (OTHER_TRUTH, *asked)
 
     def truths(self, m: int, rng: np.random.Generator) -> Any:
         """Draw m true parameters."""

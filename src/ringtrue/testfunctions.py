@@ -11,6 +11,7 @@ output (auto), the parameter and the data (exact).
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,6 +25,13 @@ from .errors import InvalidStudy
 
 Level = Literal["strong", "auto", "exact", "weak"]
 Floats = NDArray[np.float64]
+
+#: What rows over all test functions call theirs.
+ALL = "(all)"
+#: Entries of theta in the default family, at most.
+MOST_ENTRIES = 20
+#: Characters that change the direction of the text behind them.
+_TURNS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 @runtime_checkable
@@ -423,12 +431,37 @@ def _refuse_duplicates(names: Sequence[str]) -> None:
         raise InvalidStudy(
             "at least one test function is needed, but none arrived; leave f out for the default family."
         )
+    if ALL in names:
+        raise InvalidStudy(f"a test function cannot be named {ALL!r}, which stands for all of them.")
     twice = sorted({name for name in names if list(names).count(name) > 1})
     if twice:
         raise InvalidStudy(f"test functions need different names, but {twice} came more than once; pass f as a dict.")
 
 
-def default_family(reference: Any, *, most: int = 20) -> tuple[TestFunction, ...]:
+def printable(name: str) -> str:
+    r"""Return a name that can be shown anywhere: characters that break lines, encodings or directions are spelled out.
+
+    Examples
+    --------
+    >>> printable("a\nb\u202ec")
+    'a\\nb\\u202ec'
+    """
+    odd = (unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") or letter in _TURNS for letter in name)
+    pairs = zip(name, odd, strict=True)
+    return "".join(letter.encode("unicode_escape").decode() if bad else letter for letter, bad in pairs)
+
+
+def left_out(entries: int) -> tuple[str, ...]:
+    """Return a note if the default family does not ask about all entries of theta."""
+    if entries <= MOST_ENTRIES:
+        return ()
+    return (
+        f"{MOST_ENTRIES} of {entries} entries of theta were asked about one by one, those of largest variance; the "
+        f"others only through their sum and distance: pass f= to ask about them.",
+    )
+
+
+def default_family(reference: Any, *, most: int = MOST_ENTRIES) -> tuple[TestFunction, ...]:
     """Return the coordinates, their standardised sum, and the distance from the centre of a reference sample.
 
     Parameters

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from .miscalibration import Measure
+from .miscalibration.measure import freedom
 
 __all__ = ["contraction", "correlation", "energy_skill", "interval_skill", "skill", "uninformative"]
 
@@ -234,7 +235,7 @@ def correlation(truth: ArrayLike, mean: ArrayLike, *, level: float = 0.95) -> Me
     if 1 - r**2 < 1e-12:
         return Measure("correlation", r, r, r, math.nan)
     influence = (a * b - r * (a**2 + b**2) / 2) / (1 - r**2)
-    df, variance = _freedom(influence), float(np.square(influence).mean()) / (x.size - 3)
+    df, variance = freedom(influence), float(np.square(influence).mean()) / (x.size - 3)
     half = _quantile(level, df) * math.sqrt(variance)
     low, high = np.tanh(np.arctanh(r) + np.array([-half, half])).tolist()
     return Measure("correlation", r, low, high, math.nan)
@@ -323,16 +324,9 @@ def _from_ratio(name: str, ratio: float, influence: Floats, level: float, *, ext
     """Return 1 - ratio, with an interval from the influence of each replicate on the logarithm of the ratio."""
     n = influence.size
     variance = float(influence.var(ddof=1)) / n + extra
-    half = _quantile(level, _freedom(influence - influence.mean())) * math.sqrt(variance)
+    half = _quantile(level, freedom(influence - influence.mean())) * math.sqrt(variance)
     low, high = (1 - ratio * math.exp(min(side * half, 700.0)) for side in (1, -1))
     return Measure(name, 1 - ratio, low, high, math.nan)
-
-
-def _freedom(influence: Floats) -> float:
-    """Return Satterthwaite's degrees of freedom of the variance of the influences."""
-    n, squares = influence.size, np.square(influence)
-    kurtosis = float(np.square(squares).mean()) / max(float(squares.mean()) ** 2, 1e-300)
-    return min(max(2 * n / max(kurtosis - 1, 1e-3), 2.0), n - 1.0)
 
 
 def _quantile(level: float, df: float) -> float:

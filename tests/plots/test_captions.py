@@ -1,5 +1,9 @@
 """Sentences about shapes follow the numbers."""
 
+import re
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import special
@@ -98,6 +102,43 @@ def test_other_levels_are_read_in_their_own_words() -> None:
     assert "not the exact posterior: too many" in plots.reading(ran, 0)
     assert "does not know its own error: too many" in plots.reading(ran, 1)
     assert plots.reading(replicates(u[:, :1] * 0 + grid(300)[:, None], levels=["auto"])).startswith("Flat")
+
+
+def test_large_runs_read_with_the_figures_that_tell_them_apart() -> None:
+    """No two numbers that are compared read the same."""
+    n = 400_000
+    flat = plots.reading(replicates(grid(n)))
+    assert "a spread factor from 0.997" in flat
+    assert "1.00 to 1.00" not in flat
+    text = plots.reading(replicates(grid(n, spread=1.02)))
+    parts = re.findall(r"est ([\d.]+) % of the output \(([\d.]+) % of them\)", text)
+    assert len(parts) == 2
+    assert all(part != count for part, count in parts)
+
+
+CALIBRATED: dict[str, Callable[[np.random.Generator, Any], Any]] = {
+    "exponential": lambda rng, size: rng.exponential(size=size),
+    "t3": lambda rng, size: rng.standard_t(3, size=size),
+    "Poisson": lambda rng, size: rng.poisson(0.3, size=size).astype(float),
+    "Bernoulli": lambda rng, size: (rng.random(size) < 0.02).astype(float),
+    "Cauchy": lambda rng, size: rng.standard_cauchy(size=size),
+}
+
+
+@pytest.mark.parametrize("name", CALIBRATED)
+def test_calibrated_outputs_with_tails_are_not_accused_of_outliers(name: str) -> None:
+    """Of runs with outputs far from normal, few are called spiked; with outliers in them, most are."""
+    law, rng = CALIBRATED[name], np.random.default_rng(11)
+    spiked = [0, 0]
+    for _ in range(20):
+        truth, draws = law(rng, 1000), law(rng, (1000, 99))
+        wrong = np.where(rng.random(1000) < 0.05, 1e6, truth)
+        for j, theta in enumerate((truth, wrong)):
+            spiked[j] += plots.reading(rt.check_draws(theta, draws, f=rt.identity)).startswith("Spiked")
+    # Nominally at most 0.025 for the spread, 0.025 for the bias, 0.01 for the shape and 0.01 for the ends, 0.07 in all:
+    # Binomial(20, 0.07) exceeds 10 with probability 2e-8. Five in a hundred at the ends are seen in nearly every run.
+    assert spiked[0] <= 10
+    assert spiked[1] > 10
 
 
 def test_odd_runs_are_read() -> None:

@@ -352,6 +352,14 @@ def test_bins_are_a_whole_number(bins: Any) -> None:
         plots.pit_histogram(replicates([0.5, 0.6]), bins=bins)
 
 
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("bins", [None, 1, 2])
+def test_few_ranks_have_an_axis_of_counts(n: int, bins: int | None) -> None:
+    """Where the band is one number and every bar is that high, the axis starts at 0 and nothing is warned of."""
+    low, high = plots.pit_histogram(ranked(np.arange(n) % 3, 2), bins=bins).get_ylim()
+    assert low == 0 < high
+
+
 def test_as_many_axes_as_panels_are_needed() -> None:
     """Three test functions do not fit two Axes."""
     _, pair = plt.subplots(1, 2)

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ringtrue as rt
@@ -16,6 +17,7 @@ from ringtrue.export import document
 from ringtrue.measures import over_family
 from ringtrue.report import content, figures, page, report
 from ringtrue.results import Verdict
+from ringtrue.testfunctions import printable
 
 from . import examples
 from .examples import EXAMPLES, HOSTILE, calibrated, failing, hostile, over_confident, single, wide
@@ -233,8 +235,8 @@ def test_identifiers_are_unique(example: Callable[[], rt.Result]) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_names_are_shown_as_text(name: str) -> None:
-    """A name that is HTML, a template, TeX or control characters appears as its own letters."""
-    shown = " ".join(content.spelled(content.short(name)).split())
+    """A name that is HTML, a template or TeX appears as its own letters, control characters spelled out."""
+    shown = " ".join(content.spelled(content.short(printable(name))).split())
     assert shown in _section(_tree(hostile), "measures").words()
 
 
@@ -335,3 +337,16 @@ def _pictures(text: str) -> list[str]:
 def test_examples_cover_the_verdicts() -> None:
     """The pages looked at have all three verdicts."""
     assert {example().verdict for example in examples.EXAMPLES} == set(Verdict)
+
+
+def test_advice_is_that_of_the_sentence() -> None:
+    """Outliers, errors that ranks cannot size and truths outside the support are not told as a factor on the sd."""
+    rng = np.random.default_rng(3)
+    far = 0.3 * rng.normal(size=800) + 5 * rng.choice([-1, 1], 800)
+    draws = rng.normal(size=(800, 99))
+    said = content.advice(rt.check_draws(far, draws, f=rt.identity))
+    assert any("errors are 5.1 times their reported sd" in line for line in said)
+    wild = np.where(np.arange(800) < 60, 30.0, rng.normal(size=800))
+    said = content.advice(rt.check_draws(wild, draws, f=rt.identity))
+    assert any("60 of 800 outputs miss the truth" in line for line in said)
+    assert not any(line.startswith("Multiply the sd") for line in said)

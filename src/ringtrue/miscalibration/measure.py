@@ -3,7 +3,10 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
 from scipy import special
+
+from .inputs import Floats
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,13 @@ def both(spread: tuple[float, float, float], bias: tuple[float, float, float]) -
 def student(level: float, df: float) -> float:
     """Two-sided quantile; infinite without degrees of freedom."""
     return -float(special.stdtrit(df, (1 - level) / 2)) if df > 0 else math.inf
+
+
+def freedom(influence: Floats) -> float:
+    """Return Satterthwaite's degrees of freedom of the variance of the influences."""
+    n, squares = influence.size, np.square(influence)
+    kurtosis = float(np.square(squares).mean()) / max(float(squares.mean()) ** 2, 1e-300)
+    return min(max(2 * n / max(kurtosis - 1, 1e-3), 2.0), n - 1.0)
 
 
 def clopper_pearson(hits: int, n: int, level: float, lost: int) -> tuple[float, float]:

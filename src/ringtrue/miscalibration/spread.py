@@ -61,9 +61,10 @@ def spread_and_bias(
 
     On ranks the estimates maximise the rank likelihood, and the intervals of delta and log s use the larger of its
     sandwich and its model variance, with Satterthwaite's degrees of freedom. Measured coverage (repetitions and cells
-    as for ``wasserstein``) is 0.93 to 0.97 for both, on ranks and exact, but for 0.995 of the bias of Gamma(4) at M = 19 and
-    n = 200. If z is not Gaussian, the estimates and what they cover are those of the Gaussian nearest in the rank likelihood: for t_5 with variance 1
-    a spread of 0.89 at M = 9 and 0.93 at M = 99, because ranks do not see how far out an outlier is.
+    as for ``wasserstein``) is 0.93 to 0.97 for both, on ranks and exact, but for 0.995 of the bias of Gamma(4) at M =
+    19 and n = 200. If z is not Gaussian, the estimates and what they cover are those of the Gaussian nearest in the
+    rank likelihood: for t_5 with variance 1 a spread of 0.89 at M = 9 and 0.93 at M = 99, because ranks do not see how
+    far out an outlier is.
 
     Where the likelihood has no interior maximum (nearly all ranks at the ends, or all in the middle),
     the interval is the profile likelihood's and may be unbounded. M = 1 says nothing about spread: its estimate

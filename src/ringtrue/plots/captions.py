@@ -13,7 +13,7 @@ import numpy as np
 from .. import miscalibration, wording
 from ..diagnosis import Diagnosis, diagnose
 from ..replicates import Replicates
-from ..results import Result, Tolerance, number, percent
+from ..results import Result, Tolerance, decimals, number, percent
 from . import lattices
 from .lattices import Curve
 from .selection import Source, choose, replicates_of
@@ -44,9 +44,12 @@ def reading(source: Source, k: int | str = 0, *, level: float = 0.95) -> str:
     -----
     Shapes are named if their numbers are evident: U-shaped if the interval of the spread lies above 1, humped if below,
     sloping if that of the bias excludes 0; spiked, lopsided and so on follow :func:`ringtrue.diagnosis.diagnose`, which
-    the sentence of a result follows too. It speaks about one test function alone; the verdict counts all of them. At
-    the default level a calibrated picture is called flat 92 times in 100 (measured with 500 exact values), since the
-    band, the intervals and the diagnosis each have their own chance of error.
+    the sentence of a result follows too. It speaks about one test function alone; the verdict counts all of them.
+
+    At the default level a calibrated picture is called flat 92 times in 100 (500 exact normal scores, 2000 runs), since
+    the band, the intervals and the diagnosis each have their own chance of error. Ranks of 1000 truths among 99 draws
+    are called flat 89 to 93 times in 100 and spiked 0 to 8 times, whether outputs are normal, exponential, lognormal,
+    t_3, Cauchy, Poisson(0.3) or Bernoulli(0.02) (100 runs each).
 
     Examples
     --------
@@ -87,14 +90,21 @@ def _of_diagnosis(found: Diagnosis, curve: Curve, tolerance: Tolerance, ran: Rep
     if wording.off(spread, found.kind, tolerance):
         shapes.append("U-shaped" if spread.low > 1 else "humped")
         confidence = "over-confident" if spread.low > 1 else "under-confident"
-        meanings.append(f"{confidence}, multiply the reported sd by {wording.interval(spread)}")
+        meanings.append(f"{confidence}, {wording.factor(spread, found, whose='the')}")
     if wording.off(bias, found.kind, tolerance):
-        shapes.append("sloping up to the right" if bias.low > 0 else "sloping down to the right")
+        shapes.append(_slope(bias.low))
         meanings.append(f"biased, {_shift(bias)}")
+    if not shapes and not math.isfinite(bias.estimate):
+        shapes.append("U-shaped" if math.isnan(bias.estimate) else _slope(bias.estimate))
+        meanings.append(", ".join(wording.outside(bias)))
     if found.kind != "plain":
         shapes.append(_LOOKS[found.kind])
         meanings.append(wording.misshapen(found, ""))
     return _joined(shapes, meanings, curve, found)
+
+
+def _slope(bias: float) -> str:
+    return f"sloping {'up' if bias > 0 else 'down'} to the right"
 
 
 def _shift(bias: miscalibration.Measure) -> str:
@@ -127,10 +137,8 @@ def _known(told: Diagnosis) -> str:
     spread, bias = told.fit.spread, told.fit.bias
     if not math.isfinite(spread.high):
         return "so few replicates or draws would hide any spread"
-    return (
-        f"a spread factor from {number(spread.low)} to {number(spread.high)} and a bias from {number(bias.low)} to "
-        f"{number(bias.high)} sd would look like this too"
-    )
+    factors, shifts = (" to ".join(number(end, decimals(m)) for end in (m.low, m.high)) for m in (spread, bias))
+    return f"a spread factor from {factors} and a bias from {shifts} sd would look like this too"
 
 
 def _of_other_level(level: str, found: Curve) -> str:
@@ -158,4 +166,15 @@ def _where(found: Curve) -> str:
 def _part(p: float, share: float) -> tuple[str, str]:
     """Return whether truths are many or few in the nearer end, and which part that is."""
     part, actual, end = (p, share, "lowest") if p <= 0.5 else (1 - p, 1 - share, "highest")
-    return "many" if actual > part else "few", f"{end} {100 * part:.2g} % of the output ({percent(actual)} of them)"
+    size, count = _apart(part, actual)
+    return "many" if actual > part else "few", f"{end} {size} of the output ({count} of them)"
+
+
+def _apart(part: float, actual: float) -> tuple[str, str]:
+    """Return two different shares in percent, with as many decimals as it takes to read differently."""
+    texts = f"{100 * part:.2g} %", percent(actual)
+    for digits in range(1, 7):
+        if texts[0] != texts[1]:
+            break
+        texts = f"{100 * part:.{digits}f} %", f"{100 * actual:.{digits}f} %"
+    return texts

@@ -109,7 +109,7 @@ def _draw_histogram(ax: Axes, found: lattices.Histogram) -> None:
 def _heights(found: lattices.Histogram) -> tuple[float, float]:
     """Return the limits of the axis of counts; of many, whose band is a thin strip far from 0, around the strip."""
     low, high = min(found.low, int(found.counts.min())), max(found.high, int(found.counts.max()), 1)
-    bottom = low - (high - low) / 2 if low > _CUT * high else 0.0
+    bottom = low - (high - low) / 2 if high > low > _CUT * high else 0.0
     return bottom, high + 0.08 * (high - bottom)
 
 

@@ -18,7 +18,8 @@ from ..diagnosis import diagnose
 from ..export import LEVELS, clean
 from ..measures import Measures, measure, over_family
 from ..replicates import Failure, Replicates
-from ..results import ALL, MeasureRow, Result, TestRow, Verdict, decimals
+from ..results import MeasureRow, Result, TestRow, Verdict, decimals
+from ..testfunctions import ALL
 
 #: Test functions that get pictures.
 PICTURED = 6
@@ -180,10 +181,15 @@ def _mend(result: Result, k: int, about: Mapping[str, MeasureRow]) -> Iterator[s
         one if one is not None and wording.off(one, found.kind, result.tolerance) else None
         for one in (about.get("spread"), about.get("bias"))
     )
-    if spread is not None:
+    if spread is None and "bias" in about and not math.isfinite(about["bias"].estimate):
+        yield f"Of {short(name)}, {wording.outside(about['bias'])[1]}."
+        return
+    if spread is not None and spread.low > 1 and math.isfinite(found.errors):
+        yield f"Of {short(name)}, {wording.factor(spread, found, whose='their')}."
+    elif spread is not None:
         why = "find the uncertainty it leaves out" if spread.low > 1 else "find the uncertainty it counts twice"
         yield f"Multiply the sd reported for {short(name)} by {said(spread)}, or {why}."
-    if bias is not None:
+    if bias is not None and math.isfinite(bias.estimate):
         way = "up" if bias.low > 0 else "down"
         yield f"Move the outputs for {short(name)} {way} by {said(bias)} of their sd, or find what pulls them."
 

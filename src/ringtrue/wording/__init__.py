@@ -5,8 +5,20 @@ decides nothing.
 """
 
 from .findings import Findings
-from .phrases import interval, listed, misshapen, off, outlying, points
+from .phrases import factor, interval, listed, misshapen, off, outlying, outside, points
 from .sentence import sentence
 from .use import useless
 
-__all__ = ["Findings", "interval", "listed", "misshapen", "off", "outlying", "points", "sentence", "useless"]
+__all__ = [
+    "Findings",
+    "factor",
+    "interval",
+    "listed",
+    "misshapen",
+    "off",
+    "outlying",
+    "outside",
+    "points",
+    "sentence",
+    "useless",
+]

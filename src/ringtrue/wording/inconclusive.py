@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
 
-from .. import planning
+import numpy as np
+
+from .. import miscalibration, planning
+from ..replicates import Replicates
 from ..results import MeasureRow, Tolerance, counted, decimals, format_p, number, percent
 from .findings import Findings
 from .misses import far_misses
@@ -14,7 +19,8 @@ from .use import idle
 
 #: An estimate this many times nearer to the limit of its tolerance than its interval reaches is too near to settle.
 _TOO_NEAR = 5.0
-
+#: More than this share is nearly all.
+_NEARLY_ALL = 0.9
 
 #: Draws that keep nearly all the information.
 _PLENTY = 99
@@ -42,13 +48,30 @@ def _open(findings: Findings) -> str:
             "and no test function of theta alone was asked about, so calibration was not measured; add one, such as "
             "a coordinate"
         )
-    if ran.fewest_draws() == 1:
+    if _one_draw(ran):
         return "but one draw per replicate cannot tell the spread; return more draws, 19 or more"
     if ran.failures:
         return f"but {_lost(findings)}"
     if kept < 4:
         return f"but {counted(kept, 'replicate')} {'tells' if kept == 1 else 'tell'} next to nothing{_more(findings)}"
-    return f"but {_least_known(measures, findings.tolerance)}{_more(findings)}"
+    worst = _least_known(measures, findings.tolerance)
+    more = _more(findings).replace(_called(worst), "it")
+    return f"but {_called(worst)} is known only to within {_known_span(worst)}{more}"
+
+
+def _one_draw(ran: Replicates) -> bool:
+    """Whether nearly all outputs for some test function have one draw."""
+    return any(float(np.mean(ran.draws[ran.rows, k] == 1)) > _NEARLY_ALL for k in _strong(ran))
+
+
+def _strong(ran: Replicates) -> list[int]:
+    return [k for k, column in enumerate(ran.columns) if column.level == "strong"]
+
+
+def _usual_draws(ran: Replicates) -> int | None:
+    """Return the median number of draws, of the test function where it is least; None if all outputs are exact."""
+    medians = [int(np.median(ran.draws[ran.rows, k])) for k in _strong(ran)]
+    return min((many for many in medians if many), default=None)
 
 
 def _lost(findings: Findings) -> str:
@@ -59,9 +82,8 @@ def _lost(findings: Findings) -> str:
     head = f"{lost}, and the verdict must hold whatever {they} would have been"
     commonest = f"{'most often ' if len(ran.causes()) > 1 else ''}{ran.causes()[0][0]}"
     if findings.tolerable is None:
-        return (
-            f"{head}; even without losses it would be open{_more(findings)}, once the failures are mended ({commonest})"
-        )
+        more = _more(_as_if_none_lost(findings))
+        return f"{head}; even without losses it would be open{more}, once the failures are mended ({commonest})"
     mend = many - findings.tolerable
     if many == 1:
         return f"{head}; it would hold without that loss: mend it ({commonest})"
@@ -69,10 +91,31 @@ def _lost(findings: Findings) -> str:
     return f"{head}; it would hold with {could}: mend {'all' if mend == many else mend} of them ({commonest})"
 
 
+def _as_if_none_lost(findings: Findings) -> Findings:
+    """Return the findings with intervals that do not allow for losses, for the advice on what comes after them."""
+    ran = findings.replicates.part(findings.replicates.rows)
+    level = 1 - findings.alpha / (3 * len(_strong(ran)))
+    rows = [row for k in _strong(ran) for row in _measured(ran, k, level, findings.tolerance)]
+    return replace(findings, replicates=ran, measures=rows)
+
+
+def _measured(ran: Replicates, k: int, level: float, tolerance: Tolerance) -> list[MeasureRow]:
+    """Return spread, bias and coverage of column k."""
+    draws, values = ran.lattice(k), ran.rank[:, k]
+    fit = miscalibration.spread_and_bias(values if draws else ran.z[:, k], draws=draws, level=level)
+    inside = miscalibration.coverage(values if draws else ran.u[:, k], draws=draws, level=level)
+    rows = []
+    for name, m in (("spread", fit.spread), ("bias", fit.bias), ("coverage", inside)):
+        low, high = tolerance.limits(name, m.ideal)
+        within: Literal["yes", "open"] = "yes" if low <= m.low and m.high <= high else "open"
+        rows.append(MeasureRow(ran.columns[k].name, name, m.estimate, m.low, m.high, m.ideal, within))
+    return rows
+
+
 def _more(findings: Findings) -> str:
     """Say how many more replicates would settle it."""
     n, limits = findings.replicates.n - len(findings.replicates.failures), findings.tolerance
-    draws = findings.replicates.fewest_draws()
+    draws = _usual_draws(findings.replicates)
     need = _needed(findings, draws)
     if not math.isfinite(need):
         return f"; no number of replicates would certify that with {counted(draws or 0, 'draw')} each"
@@ -125,22 +168,25 @@ def _at_the_limit(m: MeasureRow, tolerance: Tolerance, n: int) -> str:
     low, high = tolerance.limits(m.name, m.ideal)
     if low < m.estimate < high:
         return (
-            f"; it is so near the limit of its tolerance, {span(low, high, 2)}, that only a wider one would settle it"
+            f"; {_called(m)} is so near the limit of its tolerance, {_span_of(m, low, high)}, that only a wider one "
+            f"would settle it"
         )
     reach = 1 / max(reached(m), 1e-3)
     more = max(math.ceil(n * (1.2 * reach) ** 2) - n, math.ceil(0.1 * n))
-    return f"; that may be too much: about {rounded(more)} more replicates would show whether it is"
+    return (
+        f"; {_called(m)} may be outside its tolerance, {_span_of(m, low, high)}: about {rounded(more)} more replicates "
+        f"would show whether it is"
+    )
 
 
-def _least_known(measures: Sequence[MeasureRow], tolerance: Tolerance) -> str:
-    """Name the measure whose interval leaves its tolerance by most."""
+def _least_known(measures: Sequence[MeasureRow], tolerance: Tolerance) -> MeasureRow:
+    """Return the measure whose interval leaves its tolerance by most."""
 
     def excess(m: MeasureRow) -> float:
         low, high = tolerance.limits(m.name, m.ideal)
         return max(low - m.low, m.high - high) / (high - low)
 
-    worst = max((m for m in measures if m.name in ("spread", "bias", "coverage")), key=excess)
-    return f"{_called(worst)} is known only to within {_known_span(worst)}"
+    return max((m for m in measures if m.name in ("spread", "bias", "coverage")), key=excess)
 
 
 def _called(m: MeasureRow) -> str:
@@ -150,8 +196,13 @@ def _called(m: MeasureRow) -> str:
 
 
 def _known_span(m: MeasureRow) -> str:
-    if m.name == "coverage":
-        return f"{percents(m.low, m.high)} %"
     if math.isinf(m.high):
         return f"{number(m.low)} or more" if math.isfinite(m.low) else "any number"
-    return span(m.low, m.high, decimals(m)) + (" sd" if m.name == "bias" else "")
+    return _span_of(m, m.low, m.high)
+
+
+def _span_of(m: MeasureRow, low: float, high: float) -> str:
+    """Return two ends in the units of a measure."""
+    if m.name == "coverage":
+        return f"{percents(low, high)} %"
+    return span(low, high, decimals(m)) + (" sd" if m.name == "bias" else "")

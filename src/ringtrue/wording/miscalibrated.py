@@ -11,7 +11,7 @@ from ..results import MeasureRow, TestRow, Tolerance, decimals, format_p, number
 from .findings import Findings
 from .misses import far_misses, whatever
 from .otherlevels import of_belief, of_regions
-from .phrases import interval, listed, misshapen, off, outlying, reached, span, that_miss
+from .phrases import factor, interval, listed, misshapen, off, outlying, outside, reached, span, that_miss
 from .places import column_of, place, where_off
 from .use import idle
 
@@ -87,27 +87,27 @@ def _direction(f: str, about: Mapping[str, MeasureRow], findings: Findings) -> s
 def _divergence(found: Diagnosis) -> float:
     """Return how much of the divergence from calibration is that of spread and bias."""
     s, b = found.fit.spread.estimate, found.fit.bias.estimate
-    return (s * s - 1) / 2 - math.log(s) + b * b / 2
+    return (s * s - 1) / 2 - math.log(s) + b * b / 2 if math.isfinite(s) and math.isfinite(b) else math.inf
 
 
 def _size_clauses(about: Mapping[str, MeasureRow], found: Diagnosis, tolerance: Tolerance) -> list[str]:
     """Return what spread and bias say; beside an error of shape, only if they matter."""
-    spread, bias = about.get("spread"), about.get("bias")
+    spread, bias = _spread_of(about, found), about.get("bias")
     clauses = []
     if spread is not None and off(spread, found.kind, tolerance):
-        clauses.append(f"is {_confidence(spread)}: multiply its reported sd by {interval(spread)}")
+        clauses.append(f"is {_confidence(spread)}: {factor(spread, found, whose='its')}")
     if bias is not None and off(bias, found.kind, tolerance):
         head = "and biased" if clauses else "is biased"
         clauses.append(f"{head}: outputs lie {interval(bias, absolute=True)} of their sd {_side(bias)} the truth")
     if not clauses and bias is not None and not math.isfinite(bias.estimate):
-        return [_beyond_reach(bias)]
+        return [f"is {': '.join(outside(bias))}"]
     return clauses
 
 
-def _beyond_reach(bias: MeasureRow) -> str:
-    if math.isnan(bias.estimate):
-        return "is over-confident: truths lie where outputs have no probability, on either side; widen them by far"
-    return f"is biased: truths lie where outputs have no probability, {'above' if bias.estimate > 0 else 'below'} them"
+def _spread_of(about: Mapping[str, MeasureRow], found: Diagnosis) -> MeasureRow | Measure | None:
+    """Return the measured spread, or that of the diagnosis if only it has a bound, as where all scores are equal."""
+    spread = about.get("spread")
+    return found.fit.spread if spread is not None and found.fit.spread.high < spread.high == math.inf else spread
 
 
 def _confidence(spread: MeasureRow | Measure) -> str:
@@ -157,9 +157,10 @@ def _tagged(f: str, findings: Findings) -> str:
     about = {m.name: m for m in findings.measures if m.f == f}
     found = diagnose(findings.replicates, columns[0])
     plain = found.kind == "plain"
-    spread, bias = about.get("spread"), about.get("bias")
+    spread, bias = _spread_of(about, found), about.get("bias")
     if plain and spread is not None and off(spread, found.kind, findings.tolerance):
-        return f"{f} ({_confidence(spread)}, sd times {number(spread.estimate)})"
+        size = found.errors if math.isfinite(found.errors) else spread.estimate
+        return f"{f} ({_confidence(spread)}, sd times {number(size)})"
     if plain and bias is not None and off(bias, found.kind, findings.tolerance):
         return f"{f} (biased, {number(abs(bias.estimate))} sd {_side(bias)} the truth)"
     return f if plain else f"{f} ({'outliers' if found.kind == 'outliers' else 'wrong shape'})"

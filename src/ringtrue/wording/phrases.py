@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..diagnosis import Diagnosis, Kind, Outliers
 from ..miscalibration import Measure
-from ..results import MeasureRow, Tolerance, counted, decimals, number, percent
+from ..results import MeasureRow, Tolerance, counted, decimals, number, percent, power
 
 Floats = NDArray[np.float64]
 
@@ -22,10 +22,13 @@ _MEND = "no factor on their sd mends that"
 
 #: What a shape is and what to do about it, around where it shows.
 _SHAPES: Mapping[Kind, tuple[str, str]] = {
-    "skewed": ("truths reach further {side} the outputs than {other}", f"let the outputs be skewed, {_MEND}"),
+    "skewed": (
+        "truths reach further {side} the outputs than {other}",
+        f"lengthen the outputs' tails {{side}} and shorten those {{other}}, {_MEND}",
+    ),
     "uneven": (
         "truths are too often both near the centre and far out",
-        f"some outputs are too narrow, others too wide, {_MEND}",
+        f"the outputs' tails are too light, or their widths do not follow the data, {_MEND}",
     ),
     "two-sided": (
         "truths avoid the middle of the outputs",
@@ -53,8 +56,10 @@ def interval(m: MeasureRow | Measure, *, absolute: bool = False) -> str:
     if not math.isfinite(high) or not math.isfinite(estimate) or low > 100:
         return f"more than {floored(low)}"
     if 0 < high < 0.01 and low >= 0 and not absolute:
-        return f"less than {10.0 ** math.ceil(math.log10(high)):g}"
+        return f"less than {power(f'{10.0 ** math.ceil(math.log10(high)):g}')}"
     digits = decimals(m)
+    if m.name == "spread" and not float(number(estimate, digits)):
+        return f"less than {number(math.ceil(100 * high) / 100)}"
     return f"{number(estimate, digits)} ({span(low, high, digits)})"
 
 
@@ -73,8 +78,29 @@ def floored(x: float) -> str:
 
 
 def percents(low: float, high: float) -> str:
-    """Return two shares in percent, without the sign."""
-    return f"{percent(low)[:-2]}-{percent(high)[:-2]}"
+    """Return two shares in percent, without the sign, with decimals if they would read the same otherwise."""
+    ends = [percent(end)[:-2] for end in (low, high)]
+    if ends[0] == ends[1]:
+        ends = [f"{100 * end:.{_figures(low, high)}f}" for end in (low, high)]
+    return "-".join(ends)
+
+
+def share_of(m: MeasureRow) -> str:
+    """Return a share with its interval in percent.
+
+    Examples
+    --------
+    >>> share_of(MeasureRow("theta", "coverage", 0.76, 0.72, 0.80, 0.9, "no"))
+    '76 % (72-80)'
+    """
+    digits = _figures(m.low, m.high) if percent(m.low) == percent(m.high) else None
+    centre = percent(m.estimate) if digits is None else f"{100 * m.estimate:.{digits}f} %"
+    return f"{centre} ({percents(m.low, m.high)})"
+
+
+def _figures(low: float, high: float) -> int:
+    """Return how many decimals of a percentage two figures of this width are."""
+    return min(max(1 - math.floor(math.log10(100 * (high - low))), 0), 6) if high > low else 0
 
 
 def points(many: float) -> str:
@@ -108,7 +134,8 @@ def misshapen(found: Diagnosis, where: str) -> str:
     what, todo = _SHAPES[found.kind]
     far = found.outliers
     count = "" if far is None else f"; {that_miss(far)}"
-    return f"{what.format(side=side, other=other)}{f' ({where})' if where else ''}{count}; {todo}"
+    place = f" ({where})" if where else ""
+    return f"{what.format(side=side, other=other)}{place}{count}; {todo.format(side=side, other=other)}"
 
 
 def outlying(found: Diagnosis, n: int) -> str:
@@ -128,13 +155,28 @@ def that_miss(far: Outliers, n: int | None = None) -> str:
     one = far.count == 1
     many = f"{far.count} of {counted(n, 'output')}" if n else counted(far.count, "output")
     if math.isinf(far.beyond):
-        return f"{many} {'gives' if one else 'give'} no probability to where the truth is"
+        return f"{many} {'gives' if one else 'give'} next to no probability to where the truth is"
     worst = f" (the worst by {number(far.worst, 1 if far.worst < 10 else 0)})" if far.worst > far.beyond + 1 else ""
     least = math.floor(far.beyond * (1 - 1e-12))
     beyond = f"{least}" if far.beyond < 100 else floored(far.beyond)
     return (
         f"{many} {'misses' if one else 'miss'} the truth by more than {beyond} of {'its' if one else 'their'} sd{worst}"
     )
+
+
+def factor(spread: MeasureRow | Measure, found: Diagnosis, *, whose: str) -> str:
+    """Return what mends an evident error of spread: a factor, or where ranks hardly tell it the size of errors."""
+    if spread.low > 1 and math.isfinite(found.errors):
+        return f"errors are {number(found.errors, 1)} times {whose} reported sd, multiply it by that"
+    return f"multiply {whose} reported sd by {interval(spread)}"
+
+
+def outside(bias: MeasureRow | Measure) -> tuple[str, str]:
+    """Return the error, and what it is, where truths lie outside the support of outputs and the bias is not finite."""
+    where = "truths lie where outputs have no probability"
+    if math.isnan(bias.estimate):
+        return "over-confident", f"{where}, on either side; widen them by far"
+    return "biased", f"{where}, {'above' if bias.estimate > 0 else 'below'} them"
 
 
 def off(m: MeasureRow | Measure, kind: Kind, tolerance: Tolerance) -> bool:

@@ -37,7 +37,8 @@ def no_more(names: Sequence[str], findings: Findings) -> str:
     """Say it of these names, with the skill."""
     skill = number(max(findings.use[name][1].estimate for name in names))
     all_of_them = len(names) > 1 and len(names) == len(_asked(findings))
-    which = f"all {len(names)} entries of theta" if all_of_them else listed(names)
+    every = "both" if len(names) == 2 else f"all {len(names)}"
+    which = f"{every} entries asked about" if all_of_them else listed(names)
     return f"{which} the outputs say no more than the belief does (skill {skill})"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..results import MeasureRow, decimals, format_p, percent
 from .findings import Findings
 from .misses import far_misses, whatever
-from .phrases import interval, listed, percents, span
+from .phrases import interval, listed, percents, share_of, span
 from .use import no_more, of_no_use
 
 
@@ -30,10 +30,9 @@ def _sizes(measures: Sequence[MeasureRow]) -> str:
     spread, bias, coverage = ([m for m in measures if m.name == name] for name in ("spread", "bias", "coverage"))
     nominal = percent(coverage[0].ideal)
     if len(spread) == 1:
-        share = coverage[0]
         return (
             f"spread factor {interval(spread[0])}, bias {interval(bias[0])} sd, nominal {nominal} intervals contain "
-            f"the truth {percent(share.estimate)} ({percents(share.low, share.high)}) of the time"
+            f"the truth {share_of(coverage[0])} of the time"
         )
     which = "both" if len(spread) == 2 else f"all {len(spread)}"
     return (

@@ -1,0 +1,102 @@
+"""One procedure, or whatever else a study is made of, over a grid of values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+from ..errors import InvalidStudy
+from ..judgement import judge
+from ..results import Result, Verdict, table
+from ..runs import RunSettings, run
+from ..study import Study
+from .shared import ends, ideal, noted, own_store
+
+
+@dataclass(frozen=True)
+class SweepRow:
+    """A measure at one value of what is varied."""
+
+    x: Any
+    f: str
+    measure: str
+    estimate: float
+    low: float
+    high: float
+    ideal: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sweep:
+    """Results over a grid.
+
+    Attributes
+    ----------
+    rows
+        The measures of every result, with its x.
+    results
+        x to result.
+    """
+
+    rows: tuple[SweepRow, ...]
+    results: Mapping[Any, Result]
+
+    def __str__(self) -> str:
+        cells = [("x", "verdict", "p", "test function", "measure", "estimate", "interval", "ideal")]
+        for row in self.rows:
+            result = self.results[row.x]
+            shown = (str(row.x), result.verdict.value, f"{result.pvalue():.2g}")
+            cells.append((*shown, row.f, row.measure, f"{row.estimate:.3g}", ends(row), ideal(row.ideal)))
+        return table(cells, right={2, 5, 7})
+
+    def __repr__(self) -> str:
+        bad = sum(result.verdict is Verdict.MISCALIBRATED for result in self.results.values())
+        return f"Sweep({len(self.results)} studies, {bad} miscalibrated)"
+
+
+def sweep(build: Callable[[Any], Study], over: Iterable[Any], **settings: Unpack[RunSettings]) -> Sweep:
+    """Run and judge a study for every value of a grid.
+
+    Parameters
+    ----------
+    build
+        Makes the study of a value.
+    over
+        The values, each different, that a dict can have as keys: numbers, text, tuples.
+    **settings
+        As in :func:`~ringtrue.run`; ``store`` is a folder here, with a file per value.
+
+    Examples
+    --------
+    >>> from ringtrue.distributions import Normal
+    >>> from ringtrue.procedures import Inflated, NormalMean
+    >>> bayes = NormalMean()
+    >>> build = lambda s: Study(Normal(0, 1), bayes.simulate, Inflated(bayes, s), 400, batch=400)
+    >>> [result.verdict.value for result in sweep(build, [0.5, 2.0]).results.values()]
+    ['miscalibrated', 'miscalibrated']
+    """
+    values = list(over)
+    _need_different(values)
+    results = {x: _result(build, x, settings) for x in values}
+    rows = tuple(
+        SweepRow(x, m.f, m.name, m.estimate, m.low, m.high, m.ideal)
+        for x, result in results.items()
+        for m in result.measures
+    )
+    return Sweep(rows, results)
+
+
+def _need_different(values: list[Any]) -> None:
+    """Refuse values that are equal, or look so in tables and names of files."""
+    try:
+        different = min(len(set(values)), len(set(map(str, values))))
+    except TypeError as error:
+        raise InvalidStudy(f"sweep needs numbers, text or tuples to vary, but {values} arrived: {error}.") from None
+    if not values or different < len(values):
+        raise InvalidStudy(f"sweep needs values that differ, at least one, but {values} arrived.")
+
+
+def _result(build: Callable[[Any], Study], x: Any, settings: RunSettings) -> Result:
+    with noted(f"the study of x = {x!r}"):
+        return judge(run(build(x), **own_store(settings, str(x))))

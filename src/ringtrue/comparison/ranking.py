@@ -1,0 +1,113 @@
+"""Who is ahead: divergences from calibration over everything that the intervals allow.
+
+It reads rows and differences, and must not know where they come from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from .rows import ComparisonRow, DifferenceRow
+
+Floats = NDArray[np.float64]
+
+#: Points at which the least difference of two divergences is looked for.
+_POINTS = 2001
+
+
+def of_spread(log: Any) -> Any:
+    """Return the divergence of N(0, s^2) from N(0, 1), given log s."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(np.isinf(log), np.inf, 0.5 * np.expm1(2 * np.asarray(log)) - log)
+
+
+def of_bias(bias: Any) -> Any:
+    """Return the divergence of N(b, 1) from N(0, 1)."""
+    return 0.5 * np.square(bias)
+
+
+def of_value(measure: str, value: float) -> float:
+    """Return the divergence that one spread or bias adds."""
+    if measure == "bias":
+        return float(of_bias(value))
+    return float(of_spread(math.log(value) if value else -math.inf))
+
+
+def divergence(rows: Iterable[ComparisonRow], name: str) -> float:
+    """Return the divergence of a procedure, averaged over test functions; infinite if one of its parts is."""
+    parts = [
+        (row.f, of_value(row.measure, row.estimate))
+        for row in rows
+        if row.name == name and row.measure in ("spread", "bias")
+    ]
+    sizes = [size for _, size in parts]
+    return math.inf if math.inf in sizes else sum(sizes) / len({f for f, _ in parts})
+
+
+def best_of(names: Sequence[str], rows: Sequence[ComparisonRow], gaps: Sequence[DifferenceRow]) -> tuple[str, ...]:
+    """Return those that nobody is ahead of for sure."""
+    return tuple(name for name in names if not any(_ahead(other, name, rows, gaps) for other in names if other != name))
+
+
+def _ahead(a: str, b: str, rows: Sequence[ComparisonRow], gaps: Sequence[DifferenceRow]) -> bool:
+    """Whether a's divergence is smaller than b's for all spreads and biases that the intervals allow."""
+    least = 0.0
+    for f in dict.fromkeys(row.f for row in rows if row.measure == "spread"):
+        most, sure = 0.0, 0.0
+        for measure, of in (("spread", of_spread), ("bias", of_bias)):
+            mine, others = (_ends(_row(rows, name, f, measure)) for name in (a, b))
+            if not np.isfinite(mine).all():
+                return False
+            most += float(of(mine).max())
+            sure += _least_gap(of, mine, others, _gap_ends(gaps, a, b, f, measure))
+        least += max(sure, _by_coverage(_row(rows, b, f, "coverage")) - most)
+    return least > 0
+
+
+def _row(rows: Sequence[ComparisonRow], name: str, f: str, measure: str) -> ComparisonRow:
+    return next(row for row in rows if (row.name, row.f, row.measure) == (name, f, measure))
+
+
+def _ends(row: ComparisonRow) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.log([row.low, row.high]) if row.measure == "spread" else np.array([row.low, row.high])
+
+
+def _gap_ends(gaps: Sequence[DifferenceRow], a: str, b: str, f: str, measure: str) -> tuple[float, float]:
+    """Return the interval of b's measure minus a's; without one their own intervals are all that is known."""
+    name = "log spread" if measure == "spread" else measure
+    for row in gaps:
+        if (row.f, row.measure) == (f, name) and (row.first, row.second) == (b, a):
+            return row.low, row.high
+        if (row.f, row.measure) == (f, name) and (row.first, row.second) == (a, b):
+            return -row.high, -row.low
+    return -math.inf, math.inf
+
+
+def _least_gap(of: Callable[[Any], Any], mine: Floats, others: Floats, apart: tuple[float, float]) -> float:
+    """Return the least of of(y) - of(x) over x, y in their intervals with y - x in its; of is convex, least at 0."""
+    start, stop = max(mine[0], others[0] - apart[1]), min(mine[1], others[1] - apart[0])
+    if start > stop:
+        return -math.inf  # the intervals contradict each other: nothing is sure
+    x = np.linspace(start, stop, _POINTS)
+    low, high = np.maximum(others[0], x + apart[0]), np.minimum(others[1], x + apart[1])
+    return float((of(np.clip(0.0, low, np.maximum(low, high))) - of(x)).min())
+
+
+def _by_coverage(row: ComparisonRow) -> float:
+    """Return the least divergence that too small a coverage leaves possible: all there is where spread is unbounded.
+
+    Whether the truth lies in the central interval is a function of z: if z is normal, its law diverges from the nominal
+    one by no more than z does. And by Chebyshev E z^2 is at least q^2 times the share outside (-q, q), whatever the law
+    of z. The smaller of the two holds for ranks, whose z is taken as normal, and for the moments of exact z.
+    """
+    nearest = min(row.ideal, row.high)
+    square = float(special.ndtri(0.5 + row.ideal / 2)) ** 2 * (1 - nearest)
+    apart = special.rel_entr(nearest, row.ideal) + special.rel_entr(1 - nearest, 1 - row.ideal)
+    return min(float(apart), float(of_spread(0.5 * math.log(max(square, 1.0)))))
