@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ class Lock:
         with contextlib.suppress(FileNotFoundError):
             before = self.path.stat()
             self._db = sqlite3.connect(self.path, timeout=0, isolation_level=None)
+            close_with(self, self._db)
             try:
                 self._db.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError as error:
@@ -117,6 +119,18 @@ def _place_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StoreError(f"{path} cannot be written ({error}); pass a file in a directory of your own.") from error
+
+
+def close_with(owner: Any, db: sqlite3.Connection) -> None:
+    """Close a connection when its owner is gone: since Python 3.13 one that is left open is warned of."""
+    weakref.finalize(owner, _close_mine, db, os.getpid()).atexit = False
+
+
+def _close_mine(db: sqlite3.Connection, process: int) -> None:
+    # A forked process has it too, and must not touch it; nor may another thread, which a collector may run in.
+    if os.getpid() == process:
+        with contextlib.suppress(sqlite3.Error):
+            db.close()
 
 
 def connect(path: Path, mode: str, *more: str) -> sqlite3.Connection:

@@ -32,6 +32,7 @@ from .database import (
     PathLike,
     Row,
     absent_file,
+    close_with,
     connect,
     create_tables,
     damaged,
@@ -128,6 +129,7 @@ class Store:
 
     def __init__(self, path: Path, db: sqlite3.Connection, meta: Meta, lock: Lock | None = None) -> None:
         self.path, self._db, self._meta, self._lock = path, db, meta, lock
+        close_with(self, db)
         self._process = os.getpid()
         self._buffer: list[Span] = []
         self._buffered = 0
