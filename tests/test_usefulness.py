@@ -96,7 +96,7 @@ def test_in_sample_quantiles_would_flatter_the_belief() -> None:
 # Intervals
 
 REPETITIONS = 400
-# Fewer hits have probability below 1e-6 at a coverage of 0.93; benchmarks/coverage.py has 0.94 or more for all of them.
+# Fewer hits have probability below 1e-6 at a coverage of 0.93; benchmarks/coverage.py has 0.95 or more for these cells.
 FEWEST = int(stats.binom.ppf(1e-6, REPETITIONS, 0.93))
 CASES: dict[str, tuple[Callable[..., Measure], int, float]] = {
     "contraction": (contraction, 2, 0.5),
