@@ -1,4 +1,4 @@
-"""Find the price of choosing the best of four uniformity tests, for `ringtrue.multiplicity`.
+"""Find the price of choosing the best of four uniformity tests, for `ringtrue.statistics.uniformity.multiplicity`.
 
 For each (n, draws) null samples are drawn, and counted is how often the smallest of the four p-values
 falls below each level::
@@ -18,8 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ringtrue import multiplicity, uniformity
-from ringtrue.rankscores import enumerable, integer_scores, normal_scores, polynomial_scores, sum_law
+from ringtrue.statistics import uniformity
+from ringtrue.statistics.uniformity import multiplicity
+from ringtrue.statistics.uniformity.rankscores import (
+    enumerable,
+    integer_scores,
+    normal_scores,
+    polynomial_scores,
+    sum_law,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -23,11 +23,14 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from ringtrue.replicates.record import Column, Replicates
+from ringtrue.replicates.reducers.energy import EnergyScore
+from ringtrue.replicates.reducers.summaries import of_draws, of_law
 from scipy import special, stats
 
-from ringtrue import Mahalanobis, Normal, measures, usefulness
-from ringtrue.energy import EnergyScore
-from ringtrue.miscalibration import (
+from ringtrue import Mahalanobis, Normal
+from ringtrue.judgement.judging import measures
+from ringtrue.statistics.effects import (
     Measure,
     SpreadAndBias,
     coverage,
@@ -35,11 +38,10 @@ from ringtrue.miscalibration import (
     distance,
     divergence,
     spread_and_bias,
+    usefulness,
     variance_ratio,
     wasserstein,
 )
-from ringtrue.replicates import Column, Replicates
-from ringtrue.sharpness import of_draws, of_law
 
 Floats = NDArray[np.float64]
 Law = Callable[[Generator, int | tuple[int, ...]], Floats]

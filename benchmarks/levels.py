@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ringtrue import uniformity
+from ringtrue.statistics import uniformity
 
 SIZES = (20, 200, 1000, 10_000)
 DRAWS = (9, 19, 99, 100, 999, None)

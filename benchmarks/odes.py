@@ -15,7 +15,7 @@ import numpy as np
 from ringtrue.paper import gallery
 from ringtrue.paper.odes import SOLVERS
 from ringtrue.procedures import ode
-from ringtrue.study import as_procedure
+from ringtrue.question.study import as_procedure
 
 PROBNUM = 0.15
 LIMIT = 200

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from ringtrue import uniformity
-from ringtrue.multiplicity import adjusted_minimum
+from ringtrue.statistics import uniformity
+from ringtrue.statistics.uniformity.multiplicity import adjusted_minimum
 
 Floats = NDArray[np.float64]
 Sampler = Callable[[int, np.random.Generator], Floats]

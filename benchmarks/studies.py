@@ -13,8 +13,8 @@ import numpy as np
 from scipy import special
 
 import ringtrue as rt
-from ringtrue import statistic
 from ringtrue.procedures import NormalMean
+from ringtrue.replicates.record import positions as statistic
 
 
 def best(action: Callable[[], Any], repeats: int = 7) -> float:

@@ -12,13 +12,13 @@ from time import perf_counter
 import numpy as np
 from scipy import stats
 
-from ringtrue.pvalues import label_randomised
-from ringtrue.twosample import energy, ks, mmd
+from ringtrue.statistics.combining import label_randomised
+from ringtrue.statistics.twosample import energy, ks, mmd
 
 MEMORY = """
 import resource
 import numpy as np
-from ringtrue.twosample import mmd
+from ringtrue.statistics.twosample import mmd
 rng = np.random.default_rng(0)
 mmd(rng.normal(size=5000), rng.normal(size=5000), rng=rng, permutations=999)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-from ringtrue import uniformity
+from ringtrue.statistics import uniformity
 
 
 def best(call: Callable[[], Any], repeat: int = 5) -> float:

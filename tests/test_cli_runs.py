@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import ringtrue as rt
-from ringtrue.store import packing
+from ringtrue.execution.store import packing
 
+from .execution.test_runs import assert_identical, study
 from .test_cli import _exit
-from .test_runs import assert_identical, study
 
 STUDY = """
 import ringtrue as rt

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks import power
-from ringtrue import uniformity
+from ringtrue.statistics import uniformity
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -13,73 +13,7 @@ import ringtrue as rt
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "ringtrue"
-# The front doors, which stand below all layers.
-DOORS = {"__init__", "__main__"}
-# Modules that a layer may import from below, inside functions only.
-LAZY = {"results": {"plots", "report", "export"}}
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*.py"))]
-
-
-def _table() -> list[str]:
-    """Return the modules in the order of the table of layers."""
-    section = (ROOT / "docs" / "design.md").read_text("utf-8").split("## Layers", 1)[1]
-    rows = re.findall(r"^\| ([a-z, _]+) \|", section.split("\n## ", 1)[0], flags=re.MULTILINE)
-    return [name for row in rows for name in row.split(", ") if row != "module"]
-
-
-def _layer(file: Path) -> str:
-    """Return the layer of a source file: its own name, or that of the subpackage it is in."""
-    return file.relative_to(SOURCE).parts[0].removesuffix(".py")
-
-
-def _imports(file: Path) -> set[str]:
-    """Return the layers that a file imports, wherever in the file."""
-    package = ["ringtrue", *file.relative_to(SOURCE).parts[:-1]]
-    found = set()
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            start = package[: len(package) - node.level + 1] if node.level else []
-            base = ".".join([*start, *([node.module] if node.module else [])])
-            found |= {f"{base}.{alias.name}" for alias in node.names} if base == "ringtrue" else {base}
-    return {name.split(".")[1] for name in found if name.startswith("ringtrue.")}
-
-
-FILES = sorted(SOURCE.rglob("*.py"))
-
-
-def test_every_module_is_in_the_table_once() -> None:
-    """The table of layers lists the modules that exist, and no others."""
-    assert sorted(_table()) == sorted({_layer(file) for file in FILES} - DOORS)
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
-def test_modules_import_only_from_above(file: Path) -> None:
-    """A module imports only modules above it in the table."""
-    if file.parent == SOURCE and _layer(file) in DOORS:
-        return
-    order = _table()
-    own = order.index(_layer(file))
-    below = {name for name in _imports(file) - LAZY.get(_layer(file), set()) if order.index(name) > own}
-    same = {name for name in _imports(file) if order.index(name) == own} if file.parent == SOURCE else set()
-    assert not below | same
-
-
-@pytest.mark.parametrize("layer", LAZY)
-def test_lazy_doors_are_closed_until_opened(layer: str) -> None:
-    """What a layer may import from below is imported inside functions, never with the module."""
-    tree = ast.parse((SOURCE / f"{layer}.py").read_text("utf-8"))
-    at_once = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
-    assert not at_once & LAZY[layer]
-    assert _imports(SOURCE / f"{layer}.py") >= LAZY[layer]
-
-
-def test_the_reader_of_imports_sees_them() -> None:
-    """The broken twin: the reader finds imports of all three forms."""
-    assert {"errors", "judgement", "runs", "study"} <= _imports(SOURCE / "cli.py")
-    assert "distributions" in _imports(SOURCE / "procedures" / "bayes.py")
-    assert {"procedures", "testing"} <= _imports(SOURCE / "__init__.py")
 
 
 def test_the_export_list_is_sorted_and_what_is_imported() -> None:
@@ -91,7 +25,7 @@ def test_the_export_list_is_sorted_and_what_is_imported() -> None:
     assert rt.__all__ == sorted(set(names))
 
 
-@pytest.mark.parametrize("module", ["ringtrue", "ringtrue.procedures", "ringtrue.testing", "ringtrue.planning"])
+@pytest.mark.parametrize("module", ["ringtrue", "ringtrue.procedures", "ringtrue.testing"])
 def test_exported_names_exist_and_are_documented(module: str) -> None:
     """Every exported class and function has a docstring whose first line is a sentence."""
     owner = import_module(module)

@@ -4,12 +4,10 @@
 arrays. The public names, and nothing else.
 """
 
-from . import plots, procedures, testing, twosample, uniformity
-from .arrays import recompute
-from .batches import stack
-from .blocks import replay
+from . import plots, procedures, testing
 from .comparison import compare, coverage_map, sweep
-from .distributions import Beta, Draws, Gamma, Gaussian, Independent, Mixture, Normal
+from .distributions.batches import stack
+from .distributions.contract import Beta, Draws, Gamma, Gaussian, Independent, Mixture, Normal
 from .errors import (
     InvalidStudy,
     Miscalibrated,
@@ -21,16 +19,9 @@ from .errors import (
     StoreError,
     StoreMismatch,
 )
-from .judgement import check, check_draws, judge
-from .measures import measure
-from .models import contaminated
-from .planning import certify, detectable, plan
-from .replicates import Replicates
-from .results import Result, Tolerance, Verdict
-from .runs import run
-from .store import load, merge, repair
-from .study import Study
-from .testfunctions import (
+from .execution.runs import run
+from .execution.store import load, merge, repair
+from .functions.contract import (
     BestOf,
     Coordinate,
     Distance,
@@ -43,6 +34,16 @@ from .testfunctions import (
     default_family,
     identity,
 )
+from .judgement.judging import check, check_draws, judge
+from .judgement.measures import measure
+from .judgement.result import Result, Tolerance, Verdict
+from .question.models import contaminated
+from .question.study import Study
+from .replicates.given import recompute
+from .replicates.record import Replicates
+from .replicates.simulate import replay
+from .statistics import twosample, uniformity
+from .statistics.planning import certify, detectable, plan
 
 __all__ = [
     "BestOf",

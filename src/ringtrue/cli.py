@@ -21,17 +21,17 @@ from typing import Any, NoReturn
 import click
 
 from .errors import InvalidStudy, RingtrueError
+from .execution.progress import duration, per_time
+from .execution.runs import run
+from .execution.store import Store, merge, repair
 from .export import Origin
-from .judgement import judge
-from .planning import plan
-from .progress import duration, per_time
-from .replicates import Replicates
+from .judgement.judging import judge
+from .judgement.result import Result, Verdict
+from .question.study import Study
+from .replicates.record import Replicates
 from .report import need_place, report
-from .results import Result, Verdict
-from .runs import run
-from .store import Store, merge, repair
-from .study import Study
-from .uniformity import TESTS
+from .statistics.planning import plan
+from .statistics.uniformity import TESTS
 
 EXIT_CODES = {Verdict.WITHIN_TOLERANCE: 0, Verdict.MISCALIBRATED: 1, Verdict.INCONCLUSIVE: 2}
 #: Neither a verdict nor click's own 2, which would read as "inconclusive".

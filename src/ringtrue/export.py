@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from .errors import RingtrueError
-from .replicates import Replicates
-from .results import MeasureRow, Result, TestRow
-from .store import Store
+from .execution.store import Store
+from .judgement.result import MeasureRow, Result, TestRow
+from .replicates.record import Replicates
 
 #: The arrays of Replicates that have one number per replicate and test function.
 ARRAYS = ("u", "z", "rank", "draws", "truth", "mean", "sd", "crps", "interval")
@@ -225,7 +225,7 @@ def versions() -> dict[str, str]:
     """
     import scipy
 
-    from .store.rows import versions as recorded
+    from .execution.store.rows import versions as recorded
 
     return {**recorded(), "scipy": scipy.__version__, "python": platform.python_version()}
 

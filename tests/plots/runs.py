@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from ringtrue.replicates.record import Column, Failure, Replicates
 from scipy import special
 
-from ringtrue.replicates import Column, Failure, Replicates
-from ringtrue.testfunctions import Level
+from ringtrue.functions.contract import Level
 
 Floats = NDArray[np.float64]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ringtrue.judgement.result import MeasureRow, Result, TestRow
 
 import ringtrue as rt
 from ringtrue import plots
 from ringtrue.plots import intervals
-from ringtrue.results import MeasureRow, Result, TestRow
 
 from .runs import ROWS, Row, complete, drawn, replicates
 

@@ -6,7 +6,8 @@ import pytest
 from scipy import special
 
 import ringtrue as rt
-from ringtrue import plots, uniformity
+from ringtrue import plots
+from ringtrue.statistics import uniformity
 
 from .runs import complete, line, replicates
 

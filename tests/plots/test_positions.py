@@ -9,8 +9,9 @@ import pytest
 from scipy import special, stats
 
 import ringtrue as rt
-from ringtrue import plots, uniformity
+from ringtrue import plots
 from ringtrue.plots import lattices
+from ringtrue.statistics import uniformity
 
 from .runs import complete, grid, ranked, replicates
 

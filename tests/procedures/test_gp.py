@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from ringtrue.distributions.contract import Normal
+from ringtrue.testing.conformance import check_procedure
 from scipy import stats
 
 import ringtrue as rt
-from ringtrue.distributions import Normal
 from ringtrue.errors import InvalidStudy
 from ringtrue.procedures import FittedGP
 from ringtrue.procedures.gp import GaussianProcess, Kernel, Paths, as_kernel, at_points, squared_exponential
-from ringtrue.testing import check_procedure
 
 Floats = NDArray[np.float64]
 

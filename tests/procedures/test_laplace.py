@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from ringtrue.distributions.contract import Beta, Gaussian, Normal
 from scipy import stats
 
 import ringtrue as rt
-from ringtrue.distributions import Beta, Gaussian, Normal
 from ringtrue.procedures import Laplace, LinearGaussian, StudentLocation
 from ringtrue.procedures.laplace import _basins, _bracket, _Posteriors, differences
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from ringtrue.distributions.batches import Repeated
+from ringtrue.distributions.contract import Beta, Draws, Gaussian, Normal
 from scipy import optimize, special
 
-from ringtrue.batches import Repeated
-from ringtrue.distributions import Beta, Draws, Gaussian, Normal
 from ringtrue.errors import InvalidStudy
+from ringtrue.functions.contract import identity
 from ringtrue.procedures import DataAgnostic, Inflated, Mirrored, NormalMean
 from ringtrue.procedures.reference import inflated
-from ringtrue.testfunctions import identity
 
 Floats = NDArray[np.float64]
 

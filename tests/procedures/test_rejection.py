@@ -6,14 +6,14 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from ringtrue.distributions.contract import Independent, Normal
+from ringtrue.testing.conformance import check_procedure
 from scipy import integrate, stats
 
 import ringtrue as rt
-from ringtrue.distributions import Independent, Normal
 from ringtrue.errors import InvalidStudy
 from ringtrue.procedures import LocationRejection, Rejection, rejection
 from ringtrue.procedures.rejection import Algorithm, GAndK, euclidean, in_ball, order_summaries
-from ringtrue.testing import check_procedure
 
 Floats = NDArray[np.float64]
 

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from ringtrue.distributions.contract import Gaussian, Normal
 from scipy import special
 
-from ringtrue.distributions import Gaussian, Normal
 from ringtrue.errors import InvalidStudy
+from ringtrue.functions.contract import Coordinate, Linear
 from ringtrue.procedures import Jacobi, Richardson
-from ringtrue.testfunctions import Coordinate, Linear
 
 Floats = NDArray[np.float64]
 

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from ringtrue.distributions.contract import Gaussian, Normal
 from scipy import optimize, stats
 
 import ringtrue as rt
-from ringtrue.distributions import Gaussian, Normal
 from ringtrue.procedures import GaussianVariational, LinearGaussian, StudentLocation
 from ringtrue.procedures.laplace import as_target
 from ringtrue.procedures.variational import _Objective, _product_rule

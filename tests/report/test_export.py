@@ -16,7 +16,7 @@ from numpy.testing import assert_array_equal
 import ringtrue as rt
 from ringtrue import export
 from ringtrue.errors import RingtrueError
-from ringtrue.testfunctions import printable
+from ringtrue.functions.contract import printable
 
 from .examples import EXAMPLES, HOSTILE, failing, hostile, over_confident
 

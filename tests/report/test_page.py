@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ringtrue.judgement.measures import over_family
+from ringtrue.judgement.result import Verdict
 
 import ringtrue as rt
 from ringtrue.errors import RingtrueError
 from ringtrue.export import document
-from ringtrue.measures import over_family
+from ringtrue.functions.contract import printable
 from ringtrue.report import content, figures, page, report
-from ringtrue.results import Verdict
-from ringtrue.testfunctions import printable
 
 from . import examples
 from .examples import EXAMPLES, HOSTILE, calibrated, failing, hostile, over_confident, single, wide

@@ -9,9 +9,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from ..errors import InvalidStudy
-from ..replicates import Replicates
-from ..runs import RunSettings, run
-from ..study import Study, at_least
+from ..execution.runs import RunSettings, run
+from ..question.study import Study, at_least
+from ..replicates.record import Replicates
 from .rows import coverage
 from .shared import need_level, need_strong, noted, own_store
 
@@ -60,7 +60,7 @@ def coverage_map(
 
     Examples
     --------
-    >>> from ringtrue.distributions import Normal
+    >>> from ringtrue.distributions.contract import Normal
     >>> from ringtrue.procedures import NormalMean
     >>> study = Study(Normal(0, 1), NormalMean().simulate, NormalMean(), 1, f=lambda t: t)
     >>> [row.estimate > 0.9 for row in coverage_map(study, [0.0, 4.0], n=200)]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from ..errors import InvalidStudy
-from ..judgement import judge
-from ..results import Result, Verdict, table
-from ..runs import RunSettings, run
-from ..study import Study
+from ..execution.runs import RunSettings, run
+from ..judgement.judging import judge
+from ..judgement.result import Result, Verdict, table
+from ..question.study import Study
 from .shared import ends, ideal, noted, own_store
 
 
@@ -69,7 +69,7 @@ def sweep(build: Callable[[Any], Study], over: Iterable[Any], **settings: Unpack
 
     Examples
     --------
-    >>> from ringtrue.distributions import Normal
+    >>> from ringtrue.distributions.contract import Normal
     >>> from ringtrue.procedures import Inflated, NormalMean
     >>> bayes = NormalMean()
     >>> build = lambda s: Study(Normal(0, 1), bayes.simulate, Inflated(bayes, s), 400, batch=400)

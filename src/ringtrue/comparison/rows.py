@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from .. import miscalibration
-from ..miscalibration.influences import influences
-from ..miscalibration.measure import freedom, student
-from ..replicates import Replicates
-from ..testfunctions import ALL
+from ..functions.contract import ALL
+from ..replicates.record import Replicates
+from ..statistics import effects as miscalibration
+from ..statistics.effects.influences import influences
+from ..statistics.effects.measure import freedom, student
 
 Floats = NDArray[np.float64]
 Rows = Any

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..results import Result, Verdict, counted, number
-from ..wording import listed
+from ..judgement.result import Result, Verdict, counted, number
+from ..judgement.sentences import listed
 from .ranking import of_value
 from .rows import JOINT, ComparisonRow
 

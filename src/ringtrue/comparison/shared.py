@@ -10,8 +10,8 @@ from typing import Any
 from zlib import crc32
 
 from ..errors import InvalidStudy
-from ..runs import RunSettings
-from ..study import Study
+from ..execution.runs import RunSettings
+from ..question.study import Study
 
 #: Letters of a name that a file's name keeps: file systems allow 255 bytes, of which one letter may take four.
 _LETTERS = 50

@@ -8,11 +8,11 @@ from itertools import combinations
 from typing import Any, Unpack
 
 from ..errors import InvalidStudy
-from ..judgement import judge
-from ..replicates import Replicates
-from ..results import Result, table
-from ..runs import RunSettings, run
-from ..study import Study
+from ..execution.runs import RunSettings, run
+from ..judgement.judging import judge
+from ..judgement.result import Result, table
+from ..question.study import Study
+from ..replicates.record import Replicates
 from .ranking import best_of, divergence
 from .rows import MEASURES, ComparisonRow, DifferenceRow, differences_of, joint_difference, joint_row, rows_of
 from .sentences import sentence_of
@@ -114,7 +114,7 @@ def compare(
     other gives their standard error, and Student's quantile has Satterthwaite's degrees of freedom. Of 2000 pairs with
     the same law of Gaussian z, nominal 95 % intervals were measured to exclude 0 in 1 to 6 % (n = 20, 60, 200; exact,
     M = 99, exact against M = 9). If z is not Gaussian, exact outputs and draws of different numbers have different
-    spreads, since ranks do not see how far out a truth is: see :func:`~ringtrue.miscalibration.spread_and_bias`.
+    spreads, since ranks do not see how far out a truth is: see :func:`~ringtrue.statistics.effects.spread_and_bias`.
 
     A procedure is ahead of another if its divergence from calibration is smaller for all spreads and biases that the
     intervals allow: those of the two, those of their differences unless one of them lost replicates, and those of
@@ -123,7 +123,7 @@ def compare(
 
     Examples
     --------
-    >>> from ringtrue.distributions import Normal
+    >>> from ringtrue.distributions.contract import Normal
     >>> from ringtrue.procedures import Inflated, NormalMean
     >>> bayes = NormalMean()
     >>> compare({"Bayes": bayes, "narrow": Inflated(bayes, 0.5)}, Normal(0, 1), bayes.simulate, n=500, batch=500).best

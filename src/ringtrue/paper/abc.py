@@ -20,9 +20,9 @@ from scipy import special
 
 import ringtrue as rt
 
-from ..miscalibration import spread_and_bias
-from ..planning import plan
 from ..procedures.rejection import Algorithm, GAndK, LocationRejection
+from ..statistics.effects import spread_and_bias
+from ..statistics.planning import plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,8 +15,8 @@ import numpy as np
 
 import ringtrue as rt
 
-from ..miscalibration import spread_and_bias
-from ..planning import plan
+from ..statistics.effects import spread_and_bias
+from ..statistics.planning import plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 import ringtrue as rt
-from ringtrue.testfunctions import Level, TestFunction
-from ringtrue.univariate import Univariate
+from ringtrue.distributions.laws import Univariate
+from ringtrue.functions.contract import Level, TestFunction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,10 +10,11 @@ import math
 
 import numpy as np
 
-from .. import miscalibration, wording
-from ..diagnosis import Diagnosis, diagnose
-from ..replicates import Replicates
-from ..results import Result, Tolerance, decimals, number, percent
+from ..judgement import sentences as wording
+from ..judgement.diagnosis import Diagnosis, diagnose
+from ..judgement.result import Result, Tolerance, decimals, number, percent
+from ..replicates.record import Replicates
+from ..statistics import effects as miscalibration
 from . import lattices
 from .lattices import Curve
 from .selection import Source, choose, replicates_of
@@ -43,7 +44,7 @@ def reading(source: Source, k: int | str = 0, *, level: float = 0.95) -> str:
     Notes
     -----
     Shapes are named if their numbers are evident: U-shaped if the interval of the spread lies above 1, humped if below,
-    sloping if that of the bias excludes 0; spiked, lopsided and so on follow :func:`ringtrue.diagnosis.diagnose`, which
+    sloping if that of the bias excludes 0; spiked, lopsided and so on follow ``diagnose``, which
     the sentence of a result follows too. It speaks about one test function alone; the verdict counts all of them.
 
     At the default level a calibrated picture is called flat 92 times in 100 (500 exact normal scores, 2000 runs), since

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..replicates import Replicates
+from ..replicates.record import Replicates
 from .lattices import Floats
 from .selection import Chosen, Source, choose
 from .style import COLOURS, NULL, PANELS, POINTS, journal, only_one, panels, returned, say, thinned

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidStudy
-from ..replicates import Replicates
-from ..results import Result
+from ..judgement.result import Result
+from ..replicates.record import Replicates
 from .intervals import USUAL, Row, as_rows, axis_limits, by_measure, distance, draw_intervals, filtered
 from .selection import result_of
 from .style import NULL, head, journal, panels, plain, returned

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvalidStudy
-from ..replicates import Replicates
-from ..results import Result
+from ..judgement.result import Result
+from ..replicates.record import Replicates
 from .lattices import Floats
 from .selection import result_of
 from .style import COLOURS

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from .. import uniformity
 from ..errors import InvalidStudy
-from ..replicates import Replicates
+from ..replicates.record import Replicates
+from ..statistics import uniformity
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import miscalibration
 from ..errors import InvalidStudy
-from ..replicates import Replicates
-from ..results import Result
+from ..judgement.result import Result
+from ..replicates.record import Replicates
+from ..statistics import effects as miscalibration
 from .lattices import check_level
 from .selection import choose
 from .style import COLOURS, head, journal, legend, panels, plain, say

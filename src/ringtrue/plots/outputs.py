@@ -16,21 +16,7 @@ from ..errors import InvalidStudy
 from . import lattices
 from .lattices import Floats
 from .selection import Chosen, Source, choose
-from .style import (
-    COLOURS,
-    NULL,
-    PANELS,
-    POINTS,
-    head,
-    journal,
-    legend,
-    only_one,
-    panels,
-    plain,
-    returned,
-    say,
-    thinned,
-)
+from .style import COLOURS, NULL, PANELS, POINTS, head, journal, legend, only_one, panels, plain, returned, say, thinned
 from .titles import entitle
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..results import Result
+from ..judgement.result import Result
 from .forests import caterpillar
 from .positions import coverage_curve, ecdf_difference, pit_histogram
 from .selection import Source, choose, result_of

@@ -14,20 +14,7 @@ import numpy as np
 from . import lattices
 from .lattices import Curve, Floats
 from .selection import Chosen, Source, choose
-from .style import (
-    COLOURS,
-    NULL,
-    PANELS,
-    STYLES,
-    head,
-    journal,
-    legend,
-    only_one,
-    panels,
-    plain,
-    returned,
-    say,
-)
+from .style import COLOURS, NULL, PANELS, STYLES, head, journal, legend, only_one, panels, plain, returned, say
 from .titles import entitle
 
 if TYPE_CHECKING:

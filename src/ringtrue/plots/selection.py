@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InvalidStudy
-from ..judgement import judge
-from ..replicates import Replicates
-from ..results import Result
+from ..judgement.judging import judge
+from ..judgement.result import Result
+from ..replicates.record import Replicates
 
 Source = Result | Replicates
 
@@ -81,7 +81,7 @@ def choose(source: Any, f: str | Iterable[str] | None, *, most: int) -> Chosen:
 
     Examples
     --------
-    >>> from ringtrue.judgement import check_draws
+    >>> from ringtrue.judgement.judging import check_draws
     >>> choose(check_draws([0.5], [[0.1, 0.7]]), None, most=1).columns
     (0,)
     """

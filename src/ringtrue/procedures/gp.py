@@ -17,9 +17,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..distributions import Gaussian, Normal
+from ..distributions.contract import Gaussian, Normal
 from ..errors import InvalidStudy
-from ..testfunctions import Evaluate, Renamed, TestFunction
+from ..functions.contract import Evaluate, Renamed, TestFunction
 
 Floats = NDArray[np.float64]
 Features = Callable[[Floats], Floats]

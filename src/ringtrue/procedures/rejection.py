@@ -15,9 +15,9 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from ..distributions import Draws, Normal, as_distribution, stack_values
+from ..distributions.contract import Draws, Normal, as_distribution, stack_values
 from ..errors import InvalidStudy
-from ..testfunctions import take
+from ..functions.contract import take
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

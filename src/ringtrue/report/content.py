@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import wording
-from ..diagnosis import diagnose
 from ..export import LEVELS, clean
-from ..measures import Measures, measure, over_family
-from ..replicates import Failure, Replicates
-from ..results import MeasureRow, Result, TestRow, Verdict, decimals
-from ..testfunctions import ALL
+from ..functions.contract import ALL
+from ..judgement import sentences as wording
+from ..judgement.diagnosis import diagnose
+from ..judgement.measures import Measures, measure, over_family
+from ..judgement.result import MeasureRow, Result, TestRow, Verdict, decimals
+from ..replicates.record import Failure, Replicates
 
 #: Test functions that get pictures.
 PICTURED = 6

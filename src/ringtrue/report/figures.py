@@ -18,8 +18,8 @@ from xml.etree import ElementTree
 import numpy as np
 
 from .. import plots
+from ..judgement.result import Result
 from ..plots.style import journal
-from ..results import Result
 from .content import PICTURED, ranked, short, spelled
 
 #: Inches; a page has room for three side by side, a phone for one.

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RingtrueError
+from ..execution.progress import duration
 from ..export import Origin, as_text, document, write
-from ..progress import duration
-from ..results import Result, Verdict, format_p
+from ..judgement.result import Result, Verdict, format_p
 from . import content
 
 _TITLES = {

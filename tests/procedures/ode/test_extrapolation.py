@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from ringtrue.testing.conformance import check_procedure
 from scipy import optimize, stats
 
 import ringtrue as rt
@@ -16,7 +17,6 @@ from ringtrue.procedures import ode
 from ringtrue.procedures.ode.extrapolation import BBPN, Extrapolation, _Conditional, _Design, _minimised
 from ringtrue.procedures.ode.problem import Flow
 from ringtrue.procedures.ode.solution import GaussianSolution, reference
-from ringtrue.testing import check_procedure
 
 Floats = NDArray[np.float64]
 Long = NDArray[np.longdouble]

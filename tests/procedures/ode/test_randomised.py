@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from ringtrue.testing.conformance import check_procedure
 from scipy import stats
 
 import ringtrue as rt
@@ -25,7 +26,6 @@ from ringtrue.procedures.ode.randomised import (
     fitted_scale,
     number_of_steps,
 )
-from ringtrue.testing import check_procedure
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...distributions import as_distribution
+from ...distributions.contract import as_distribution
 from ...errors import InvalidStudy
 from .problem import InitialValueProblem
 from .solution import ReferenceSolutions
@@ -200,7 +200,7 @@ def lorenz(initial: Any = None) -> SolutionBelief:
     >>> lorenz().problem.dimension
     3
     """
-    from ...distributions import Normal
+    from ...distributions.contract import Normal
 
     start = np.array([1.0, 1.0, 20.0])
     law = Normal(start, np.full(3, 0.5)) if initial is None else initial

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...distributions import Gaussian, Normal
+from ...distributions.contract import Gaussian, Normal
+from ...distributions.laws import MixtureLaw, Univariate
 from ...errors import InvalidStudy
-from ...testfunctions import Evaluate, Renamed, TestFunction
-from ...univariate import MixtureLaw, Univariate
+from ...functions.contract import Evaluate, Renamed, TestFunction
 from .problem import InitialValueProblem
 
 Floats = NDArray[np.float64]

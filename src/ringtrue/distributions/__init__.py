@@ -1,0 +1,1 @@
+"""Beliefs and outputs, and the laws of real numbers that they give."""

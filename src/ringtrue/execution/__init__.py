@@ -1,0 +1,1 @@
+"""Who computes the replicates, and where they are kept."""

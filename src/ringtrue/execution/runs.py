@@ -1,0 +1,316 @@
+"""Running a study: who computes, where it is kept, what happens when something fails.
+
+Replicates are a function of the study and their number alone, so how a run is cut, shared, interrupted and resumed
+changes nothing in them. This module knows no statistics.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn, Protocol, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidStudy, ReplicateFailed
+from ..question.study import Study, at_least
+from ..replicates.record import Failure, Replicates
+from ..replicates.recording import OnFailure, header_of, raise_failure, reference_size, reference_values
+from ..replicates.simulate import Keep, Outcome, need_study
+from ..replicates.spans import Collection, Span
+from .progress import Progress, Show
+from .workers import Borrowed, Job, Pool, alone, first_check, shared
+
+Floats = NDArray[np.float64]
+Range = tuple[int, int]
+
+#: Failures that are always put up with before a run of them stops it.
+_PATIENCE = 20
+
+
+class RunSettings(TypedDict, total=False):
+    """The settings of :func:`run`, for those who pass them on."""
+
+    on_failure: OnFailure
+    failures_allowed: float
+    workers: int | None
+    executor: Executor | None
+    timeout: float | None
+    store: str | os.PathLike[str] | None
+    tag: str
+    shard: tuple[int, int] | None
+    keep: Keep
+    progress: Show
+
+
+def run(
+    study: Study,
+    *,
+    on_failure: OnFailure = "raise",
+    failures_allowed: float = 0.75,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    timeout: float | None = None,
+    store: str | os.PathLike[str] | None = None,
+    tag: str = "",
+    shard: tuple[int, int] | None = None,
+    keep: Keep = None,
+    progress: Show = "auto",
+) -> Replicates:
+    """Simulate the replicates of a study.
+
+    Parameters
+    ----------
+    study
+        The question.
+    on_failure
+        "raise" stops at the first replicate that fails; "record" keeps a record and goes on, and the verdict is
+        then the one that holds whatever the lost replicates would have been.
+    failures_allowed
+        With "record", the share of finished replicates that may fail; a run stops when there are more, after twenty.
+    workers
+        So many processes of this machine. A replicate that kills its process is a failure of that replicate alone.
+        With ``executor``, how many tasks to keep it busy with.
+    executor
+        Any :class:`concurrent.futures.Executor`: ``client.get_executor()`` of a Dask cluster, loky's, MPI's.
+    timeout
+        Seconds that one replicate (one batch) may take; longer is a failure. Needs processes of our own.
+    store
+        A file to keep the replicates in as they come. If it has some already, only the missing ones are computed.
+    tag
+        Goes into the store's fingerprint, for what a study depends on and cannot show: data files, versions.
+    shard
+        (i, k): of k shares, compute the i-th, counted from 0; merge the stores afterwards.
+    keep
+        "draws" keeps truths and draws in the store, so that other test functions can be asked about later.
+    progress
+        "auto" shows progress on runs of more than two seconds.
+
+    Examples
+    --------
+    >>> from ringtrue.distributions.contract import Normal
+    >>> run(Study(Normal(0, 1), lambda t, rng: t + rng.normal(), lambda mu0, y: Normal(y / 2, 0.5**0.5), n=20))
+    Replicates(n=20, f=[theta, distance], failures=0, seed=0)
+    """
+    need_study(study)
+    _need_options(study, on_failure, failures_allowed, progress, keep, store, shard)
+    wanted = _share(study, shard)
+    job = Job(study, keep, on_failure)
+    with _shelf(study, store, tag, keep) as shelf, _crew(job, workers, executor, timeout) as crew:
+        todo = shelf.missing(*wanted)
+        with Progress(wanted[1] - wanted[0], wanted[1] - wanted[0] - _length(todo), progress) as shown:
+            try:
+                _fill(job, crew, shelf, todo, shown, failures_allowed)
+            except KeyboardInterrupt:
+                shelf.flush()
+                raise KeyboardInterrupt(_interrupted(shown, store)) from None
+        return shelf.replicates(*wanted)
+
+
+class Shelf(Protocol):
+    """Where spans are put as they come."""
+
+    def missing(self, start: int, stop: int) -> list[Range]:
+        """Return the gaps."""
+
+    def add(self, span: Span) -> None:
+        """Keep a span."""
+
+    def flush(self) -> None:
+        """Make sure that what was added stays."""
+
+    def replicates(self, start: int, stop: int) -> Replicates:
+        """Return what is there."""
+
+    @property
+    def reference_count(self) -> int:
+        """How many fresh values of mu0 are there."""
+
+    def add_reference(self, first: int, values: Floats) -> None:
+        """Keep fresh values of mu0."""
+
+
+def _fill(job: Job, crew: Any, shelf: Shelf, todo: list[Range], shown: Progress, allowed: float) -> None:
+    """Compute what is missing."""
+    if not todo:
+        return
+    todo = [part for one in todo for part in _aligned(one, job.unit)]
+    fresh = shelf.reference_count == 0 and todo[0][0] == 0
+    if crew is None:
+        if fresh and (outcome := job.checked()) is not None and job.on_failure == "raise":
+            _raise(job, outcome)
+        _remember_belief(job.study, shelf)
+        outcomes = alone(job, todo)
+    else:
+        if (outcome := first_check(job, crew)) is not None and job.on_failure == "raise":
+            _raise(job, outcome)
+        _remember_belief(job.study, shelf)
+        outcomes = shared(job, todo, crew)
+    _gather(job, shelf, outcomes, shown, allowed)
+
+
+def _gather(job: Job, shelf: Shelf, outcomes: Iterator[Outcome], shown: Progress, allowed: float) -> None:
+    seen: list[Failure] = []
+    with contextlib.closing(outcomes):  # type: ignore[type-var]
+        for outcome in outcomes:
+            if outcome.span.count:
+                shelf.add(outcome.span)
+            if outcome.failure is not None:
+                shelf.flush()
+                _raise(job, outcome)
+            seen.extend(outcome.span.failures)
+            shown.add(outcome.span.count, failed=len(outcome.span.failures))
+            if shown.failed > max(_PATIENCE, allowed * (shown.done - shown.before)):
+                shelf.flush()
+                _too_many(shown, seen)
+    shelf.flush()
+
+
+def _raise(job: Job, outcome: Outcome) -> NoReturn:
+    assert outcome.failure is not None
+    cause = outcome.error or Elsewhere(outcome.failure.traceback)
+    raise_failure(job.study, outcome.failure, cause)
+
+
+class Elsewhere(Exception):
+    """An exception of another process, as text."""
+
+    def __str__(self) -> str:
+        return f"in a worker process:\n{self.args[0]}"
+
+
+def _too_many(shown: Progress, seen: list[Failure]) -> NoReturn:
+    (stage, message), many = Counter((failure.stage, failure.error) for failure in seen).most_common(1)[0]
+    one = next(failure for failure in seen if failure.error == message)
+    raise ReplicateFailed(
+        f"{shown.failed} of {shown.done - shown.before} replicates failed, {many} of them in the {stage}: {message}. "
+        f"Replay one with {one.replay}, or pass failures_allowed=1 to go on all the same."
+    )
+
+
+def _interrupted(shown: Progress, store: Any) -> str:
+    done = f"{shown.done} of {shown.total} replicates are done"
+    if store is None:
+        return f"{done} and lost; pass store='run.db' to keep them next time."
+    return f"{done} and safe in {store}; the same call goes on from there."
+
+
+def _remember_belief(study: Study, shelf: Shelf) -> None:
+    """Put fresh values of mu0 beside the replicates, as many as the weak level needs."""
+    have, need = shelf.reference_count, reference_size(study, study.n)
+    if need > have:
+        shelf.add_reference(have, reference_values(study, have, need))
+
+
+@dataclass
+class _Memory:
+    """A shelf that lasts as long as the run."""
+
+    found: Collection
+    values: list[Floats] = field(default_factory=list)
+
+    def missing(self, start: int, stop: int) -> list[Range]:
+        return [(start, stop)]
+
+    def add(self, span: Span) -> None:
+        self.found.add(span)
+
+    def flush(self) -> None:
+        return
+
+    @property
+    def reference_count(self) -> int:
+        return sum(map(len, self.values))
+
+    def add_reference(self, first: int, values: Floats) -> None:
+        self.values.append(values)
+
+    def replicates(self, start: int, stop: int) -> Replicates:
+        empty = np.empty((0, len(self.found.header.columns)))
+        return self.found.replicates(np.concatenate([empty, *self.values]))
+
+
+@contextlib.contextmanager
+def _shelf(study: Study, path: Any, tag: str, keep: Keep) -> Iterator[Shelf]:
+    header = header_of(study)
+    if path is None:
+        yield _Memory(Collection(header, 0, study.n))
+        return
+    from .store import Store
+    from .store.identity import fingerprint
+
+    mark = fingerprint(study, tag=tag, keep=keep)
+    with Store.create_or_open(Path(path), header=header, fingerprint=mark, n=study.n, keep=keep) as store:
+        yield store
+
+
+@contextlib.contextmanager
+def _crew(job: Job, workers: int | None, executor: Executor | None, timeout: float | None) -> Iterator[Any]:
+    if timeout is not None and (isinstance(timeout, bool) or not timeout > 0):
+        raise InvalidStudy(f"timeout must be a positive number of seconds, but {timeout!r} arrived.")
+    if workers is not None:
+        at_least(1, "workers", workers)
+    if executor is not None:
+        if timeout is not None:
+            raise InvalidStudy("a task of an executor cannot be stopped, so timeout= needs workers= instead.")
+        if not callable(getattr(executor, "submit", None)):
+            raise InvalidStudy(
+                f"executor must have submit(function, *args), as concurrent.futures has it, but "
+                f"{type(executor).__name__} has not; of a Dask client pass client.get_executor()."
+            )
+        with Borrowed(job, executor, workers) as crew:
+            yield crew
+    elif workers is not None or timeout is not None:
+        with Pool(job, workers or 1, timeout) as pool:
+            yield pool
+    else:
+        yield None
+
+
+def _share(study: Study, shard: tuple[int, int] | None) -> Range:
+    """Return the replicates of a shard, whole batches of them."""
+    if shard is None:
+        return 0, study.n
+    unit = study.batch or 1
+    blocks = -(-study.n // unit)
+    i, k = shard
+    return min(blocks * i // k * unit, study.n), min(blocks * (i + 1) // k * unit, study.n)
+
+
+def _aligned(wanted: Range, unit: int) -> list[Range]:
+    """Split off what is left of a batch that was cut: everything else is whole batches."""
+    first, stop = wanted
+    border = -(-first // unit) * unit
+    return [wanted] if not first < border < stop else [(first, border), (border, stop)]
+
+
+def _length(ranges: list[Range]) -> int:
+    return sum(stop - start for start, stop in ranges)
+
+
+def _need_options(
+    study: Study, on_failure: Any, allowed: Any, progress: Any, keep: Any, store: Any, shard: Any
+) -> None:
+    if on_failure not in ("raise", "record"):
+        raise InvalidStudy(f"on_failure must be 'raise' or 'record', but {on_failure!r} arrived.")
+    if progress not in ("auto", "off"):
+        raise InvalidStudy(f"progress must be 'auto' or 'off', but {progress!r} arrived.")
+    if not isinstance(allowed, (int, float)) or not 0 <= allowed <= 1:
+        raise InvalidStudy(f"failures_allowed must be a share between 0 and 1, but {allowed!r} arrived.")
+    if keep not in (None, "draws"):
+        raise InvalidStudy(f"keep must be 'draws' or None, but {keep!r} arrived.")
+    if (keep or shard is not None) and store is None:
+        raise InvalidStudy("keep= and shard= need a file to keep replicates in; pass store='run.db'.")
+    if shard is not None:
+        whole = isinstance(shard, tuple) and len(shard) == 2 and all(isinstance(part, int) for part in shard)
+        if not whole or not 0 <= shard[0] < shard[1]:
+            raise InvalidStudy(f"shard must be (i, k) with 0 <= i < k, but {shard!r} arrived.")
+        start, stop = _share(study, shard)
+        if start == stop:
+            raise InvalidStudy(f"shard {shard} of {study.n} replicates is empty; use fewer shards.")

@@ -1,0 +1,1 @@
+"""Test functions: what turns a parameter into one real number."""

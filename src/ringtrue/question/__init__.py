@@ -1,0 +1,1 @@
+"""The question: a belief, a model, a procedure, and what is asked of them."""

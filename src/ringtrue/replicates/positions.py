@@ -1,0 +1,240 @@
+"""The one currency: u, which is exactly U(0,1) under the null, whatever the route.
+
+Exact route: u = F(f(theta)), randomised across atoms. Rank route: the truth's rank among M draws, ties broken at
+random, spread over its cell: u = (below + V (ties + 1)) / (M + 1). This is the only module that knows the difference.
+It knows no tests and no runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from ..distributions.laws import Univariate, scores_from_tails
+from .chains import stride
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: The smallest distance of u from 0 and 1: saturated values are kept there, never dropped.
+EDGE = 2.0**-53
+
+
+@dataclass(frozen=True, eq=False)
+class Position:
+    """Where the truths fall in their outputs, one entry per replicate.
+
+    ``u`` is the currency; ``z`` its normal score, accurate beyond the saturation of u; ``rank`` and ``draws`` are
+    -1 and 0 on the exact route.
+    """
+
+    u: Floats
+    z: Floats
+    rank: Ints
+    draws: Ints
+
+
+def exact(law: Univariate, truth: Floats, v: Callable[[], Floats]) -> Position:
+    """Return the position of truths in laws that are known exactly.
+
+    Parameters
+    ----------
+    law
+        One law per replicate.
+    truth
+        Test function values of the truths.
+    v
+        Makes the uniforms that spread an atom over its probability; not called where there are no atoms.
+
+    Examples
+    --------
+    >>> from ringtrue.distributions.contract import Normal
+    >>> float(exact(Normal(0, 1), np.zeros(1), lambda: np.ones(1)).u[0])
+    0.5
+    """
+    if not law.atoms:
+        u, z = law.cdf_and_zscore(truth)
+        if np.isinf(z).any():
+            z = _spread_over_rounding(law, truth, z, v())
+            u = np.asarray(special.ndtr(z))
+    else:
+        below, above = law.cdf_left(truth), law.sf(truth)
+        atom = np.maximum(law.cdf(truth) - below, 0)
+        share = v()
+        u = np.asarray(below + share * atom)
+        z = scores_from_tails(u, above + (1 - share) * atom)
+    none = np.zeros(truth.shape, np.int64)
+    return Position(np.clip(u, EDGE, 1 - EDGE), z, none - 1, none)
+
+
+def _spread_over_rounding(law: Univariate, truth: Floats, z: Floats, v: Floats) -> Floats:
+    """Return scores with infinite ones spread over what a rounded truth may have been.
+
+    A third of all draws of Beta(.01, .01) are the number 0 or 1: points that have probability in floating point only.
+    What stays infinite has saturated, and stays.
+    """
+    low, high = np.nextafter(truth, -np.inf), np.nextafter(truth, np.inf)
+    below, above = law.cdf(low), law.sf(high)
+    between = np.maximum(law.cdf(high) - below, 0)
+    spread = scores_from_tails(below + v * between, above + (1 - v) * between)
+    return np.asarray(np.where(np.isinf(z), spread, z))
+
+
+def ranked(below: Ints, ties: Ints, draws: Ints, v: Floats) -> Position:
+    """Return the position of truths among draws, from the numbers of draws below and equal.
+
+    Examples
+    --------
+    >>> int(ranked(np.array([3]), np.array([0]), np.array([9]), np.array([0.5])).rank[0])
+    3
+    """
+    place = below + v * (ties + 1)
+    # V < 1 in exact arithmetic; rounding must not lift the rank out of its cell.
+    rank = np.minimum(place.astype(np.int64), below + ties)
+    u = np.clip(place / (draws + 1), EDGE, 1 - EDGE)
+    return Position(u, np.asarray(special.ndtri(u)), rank, draws)
+
+
+def count(values: Floats, truth: Floats) -> tuple[Ints, Ints]:
+    """Return how many draws (axis 0) lie below and exactly at each truth; nan counts as neither.
+
+    Examples
+    --------
+    >>> count(np.array([[0.0], [1.0], [1.0], [2.0]]), np.array([1.0]))
+    (array([1]), array([2]))
+    """
+    below = _total(values < truth)
+    return below, _total(values <= truth) - below
+
+
+def _total(mask: NDArray[np.bool_]) -> Ints:
+    """Count along axis 0; bytes are added in runs that cannot overflow before they are widened."""
+    counts = np.zeros(mask.shape[1:], np.int64)
+    as_bytes = mask.view(np.uint8)
+    for start in range(0, len(mask), 255):
+        counts += np.add.reduce(as_bytes[start : start + 255], axis=0, dtype=np.uint8)
+    return counts
+
+
+#: Numbers compared at once: they and their masks stay in the cache.
+_CACHED = 1 << 17
+
+
+def count_entries(draws: Floats, theta: Floats) -> tuple[Ints, Ints]:
+    """Return, for every entry of a vector parameter, how many draws lie below and exactly at the truth.
+
+    Parameters
+    ----------
+    draws
+        Shape (replicates, draws, d), in the order people store them. A nan counts as neither.
+    theta
+        Shape (replicates, d).
+
+    Examples
+    --------
+    >>> count_entries(np.array([[[0.0, 5.0], [2.0, 1.0]]]), np.array([[1.0, 1.0]]))
+    (array([[1, 0]]), array([[0, 1]]))
+    """
+    n, m, d = draws.shape
+    step = max(1, _CACHED // (m * d))
+    # A truth repeated side by side makes long inner loops; with few draws or entries, copying an entry's draws does.
+    counter = _entry_by_entry if d <= 4 and m < 400 else _side_by_side
+    parts = [counter(draws[i : i + step], theta[i : i + step]) for i in range(0, n, step)]
+    below, ties = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return below, ties
+
+
+def _entry_by_entry(draws: Floats, theta: Floats) -> tuple[Ints, Ints]:
+    """Compare each entry after copying its draws next to each other."""
+    c, m, d = draws.shape
+    mask = np.zeros((c, -(-m // 8) * 8), bool)  # padded to whole words
+    below, ties = np.empty((c, d), np.int64), np.zeros((c, d), np.int64)
+    for j in range(d):
+        values, truth = np.ascontiguousarray(draws[:, :, j]), theta[:, j, None]
+        np.less(values, truth, out=mask[:, :m])
+        below[:, j] = _row_totals(mask)
+        if (equal := values == truth).any():
+            ties[:, j] = equal.sum(axis=1)
+    return below, ties
+
+
+def _row_totals(mask: NDArray[np.bool_]) -> Ints:
+    """Count along the last axis, eight bytes to a word; 255 words cannot carry from one byte into the next."""
+    words = mask.view(np.uint64)
+    counts = np.zeros(len(mask), np.int64)
+    for start in range(0, words.shape[1], 255):
+        lanes = np.add.reduce(words[:, start : start + 255], axis=1)
+        counts += lanes.view(np.uint8).reshape(-1, 8).sum(axis=1, dtype=np.int64)
+    return counts
+
+
+def _side_by_side(draws: Floats, theta: Floats) -> tuple[Ints, Ints]:
+    """Compare several draws at a time with the truth repeated as often."""
+    c, m, d = draws.shape
+    most = min(max(256 // d, 1), m)
+    group = min(range(most // 2 + 1, most + 1), key=lambda g: (m % g, -g))
+    whole = m - m % group
+    runs = np.ascontiguousarray(draws[:, :whole]).reshape(c, whole // group, group * d)
+    rest, truth = draws[:, whole:], np.tile(theta, (1, group))[:, None]
+    below = _per_entry(runs < truth, d) + (rest < theta[:, None]).sum(axis=1)
+    ties = (rest == theta[:, None]).sum(axis=1)
+    if (equal := runs == truth).any():
+        ties = ties + _per_entry(equal, d)
+    return below, ties
+
+
+def _per_entry(mask: NDArray[np.bool_], d: int) -> Ints:
+    """Count a mask of runs of draws, entry by entry."""
+    totals = _total(np.swapaxes(mask, 0, 1))
+    counts: Ints = totals.reshape(len(totals), -1, d).sum(axis=1)
+    return counts
+
+
+def among(values: Floats, truth: Floats, v: Floats, *, iid: bool) -> Position:
+    """Return the position of truths among draws, thinning chains to their effective size first.
+
+    Parameters
+    ----------
+    values
+        Test function values of the draws, shape (draws, replicates).
+    truth, v
+        Test function values of the truths, and uniforms, one per replicate.
+    iid
+        False for Markov chains.
+    """
+    if iid:
+        below, ties = count(values, truth)
+        return ranked(below, ties, np.full(truth.shape, len(values), np.int64), v)
+    keep = [values[::-1][:: int(every), i] for i, every in enumerate(stride(values))]
+    below = np.array([np.sum(kept < t) for kept, t in zip(keep, truth, strict=True)])
+    ties = np.array([np.sum(kept == t) for kept, t in zip(keep, truth, strict=True)])
+    return ranked(below, ties, np.array([len(kept) for kept in keep]), v)
+
+
+def member_ranks(values: Floats, truth: Floats, ties: Floats) -> NDArray[np.uint16]:
+    """Return the rank every member of {truth, draws} would have as the truth, shape (replicates, draws + 1).
+
+    Parameters
+    ----------
+    values, truth
+        Test function values, shapes (draws, replicates) and (replicates,).
+    ties
+        Uniforms that order equal members, shape (replicates, draws + 1).
+
+    Examples
+    --------
+    >>> member_ranks(np.array([[5.0], [1.0]]), np.array([3.0]), np.zeros((1, 3)))
+    array([[1, 2, 0]], dtype=uint16)
+    """
+    members = np.concatenate([truth[None], values]).T
+    order = np.argsort(members, axis=1)
+    ordered = np.take_along_axis(members, order, axis=1)
+    if (ordered[:, 1:] == ordered[:, :-1]).any():
+        order = np.lexsort((ties, members), axis=1)
+    ranks = np.empty(members.shape, np.uint16)
+    np.put_along_axis(ranks, order, np.arange(members.shape[1], dtype=np.uint16)[None], axis=1)
+    return ranks

@@ -1,0 +1,169 @@
+"""What is refused before any replicate counts: one sentence each on what was expected, what arrived, what to do.
+
+The first replicate (or batch) is run twice. This module keeps nothing of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidStudy
+from ..functions.contract import TestFunction, take
+from ..question.study import Study
+from .pieces import Measured, Piece, Raised, copied, measure, scalar_piece, simulate_batch, simulate_one
+from .streams import Streams
+
+
+def preflight(study: Study, start: int = 0) -> None:
+    """Raise InvalidStudy if the study cannot give a trustworthy answer; looks at the blocks from ``start`` on.
+
+    Examples
+    --------
+    >>> from ringtrue.distributions.contract import Normal
+    >>> preflight(Study(Normal(0, 1), lambda t: t, lambda mu0, y: Normal(y, 1), n=5))
+    """
+    try:
+        block, piece = first_piece(study, start=start)
+    except Raised:
+        _refuse_constant(study, None)
+        raise
+    _refuse_constant(study, piece)
+    if study.batch is not None:
+        _refuse_shared_noise(study, piece)
+    once = measure(study, Streams(study.seed), piece)
+    _refuse_irreproducible(study, piece, once, *_again(study, block))
+
+
+def first_piece(study: Study, *, start: int = 0, tries: int = 10) -> tuple[int, Piece]:
+    """Run the first replicate or batch that does not fail, from fresh streams; raise what the first raised if none."""
+    first: Raised | None = None
+    for block in range(start, min(start + tries, -(-study.n // (study.batch or 1)))):
+        try:
+            return block, _simulated(study, block)
+        except Raised as raised:
+            if isinstance(raised.error, InvalidStudy):
+                raise
+            first = first or raised
+    assert first is not None
+    raise first
+
+
+def _simulated(study: Study, block: int) -> Piece:
+    streams = Streams(study.seed)
+    if study.batch is not None:
+        return simulate_batch(study, streams, block)
+    return scalar_piece([(block, *simulate_one(study, streams, block))])
+
+
+def _again(study: Study, block: int) -> tuple[Piece, Measured]:
+    piece = _simulated(study, block)
+    return piece, measure(study, Streams(study.seed), piece)
+
+
+def _refuse_irreproducible(study: Study, piece: Piece, once: Measured, other: Piece, again: Measured) -> None:
+    parts = {
+        "the belief's draw": _same(piece.theta, other.theta),
+        "the data": _same(piece.y, other.y),
+        "the output": _same(piece.output, other.output),
+        "the position of the truth": all(
+            np.array_equal(a.u, b.u, equal_nan=True) for a, b in zip(once.positions, again.positions, strict=True)
+        ),
+    }
+    moved = next((name for name, same in parts.items() if not same), None)
+    if moved is not None:
+        raise InvalidStudy(
+            f"the same replicate must give the same answer twice, but {moved} moved; use the rng that ringtrue hands "
+            f"over, as in P(theta, rng) and mu(belief, y, rng), and no other randomness."
+        )
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two values are equal as far as can be told; what cannot be compared counts as equal."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype.kind in "biufc":
+        return np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+    if isinstance(a, dict) and isinstance(b, dict):
+        return set(a) == set(b) and all(_same(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if is_dataclass(a) and type(a) is type(b) and not isinstance(a, type):
+        return all(_same(getattr(a, item.name), getattr(b, item.name)) for item in fields(a))
+    if isinstance(a, (int, float, np.generic)) and isinstance(b, (int, float, np.generic)):
+        return bool(a == b) or bool(a != a and b != b)
+    return True
+
+
+def _refuse_constant(study: Study, piece: Piece | None) -> None:
+    """Refuse test functions that are not finite or do not vary where the belief lives."""
+    many = study.reference(1000)
+    for f in study.functions:
+        if f.level == "auto" or (f.level == "exact" and piece is None):
+            continue
+        y = None if piece is None or f.level == "strong" else take(piece.y, 0)
+        few = _at_belief(f, many, y, slice(0, 8))
+        if not np.isfinite(few).all():
+            raise InvalidStudy(
+                f"test function {f.name!r} must be finite where the belief lives, but gave {_bad(few)}; "
+                f"restrict the belief or choose another test function."
+            )
+        # A rare event looks constant in a few draws; a thousand miss one of probability 1/50 once in 10^8 times.
+        if np.ptp(few) == 0 and (_at_belief(f, many, y, slice(8, 1000)) == few[0]).all():
+            raise InvalidStudy(
+                f"test function {f.name!r} must vary, but it is {few[0]:.6g} at 1000 of 1000 draws of the belief; "
+                f"choose another."
+            )
+
+
+def _at_belief(f: TestFunction, draws: Any, y: Any, part: slice) -> Any:
+    """Evaluate a test function at some draws of the belief, with one dataset if it wants to see one."""
+    some, size = take(draws, part), len(range(*part.indices(1000)))
+    try:
+        if f.level == "exact":
+            values = np.array([f.evaluate(take(some, j), 0, y=y) for j in range(size)])
+        else:
+            values = np.asarray(f.evaluate(some, 1), float)
+        if values.shape != (size,):
+            raise ValueError(f"{size} parameters gave values of shape {values.shape}")
+    except InvalidStudy:
+        raise
+    except Exception as error:
+        raise InvalidStudy(
+            f"test function {f.name!r} must work on draws of the belief, whose shape is {_shape(some)}, but raised "
+            f"{type(error).__name__}: {str(error).rstrip('.')}."
+        ) from error
+    return values
+
+
+def _shape(draws: Any) -> Any:
+    """Return the shape of one parameter."""
+    if isinstance(draws, dict):
+        return {name: _shape(part) for name, part in draws.items()}
+    return np.shape(draws)[1:] if isinstance(draws, np.ndarray) else "not that of an array"
+
+
+def _bad(values: Any) -> float:
+    return float(values[~np.isfinite(values)].flat[0])
+
+
+def _refuse_shared_noise(study: Study, piece: Piece) -> None:
+    """Refuse a batched model that adds the same noise to every replicate: right shape, wrong law."""
+    if not isinstance(piece.y, np.ndarray) or len(piece.index) < 2:
+        return
+    twins = np.zeros(len(piece.index), int)
+    calls = []
+    for block in range(1, 21):  # coins agree by chance: twenty calls in which all tosses agree are no chance
+        rows = np.asarray(study.simulate(copied(take(piece.theta, twins)), _stream(study, block)))
+        if not (rows == rows[:1]).all():
+            return
+        calls.append(rows)
+    if any(not np.array_equal(calls[0], rows) for rows in calls[1:]):
+        raise InvalidStudy(
+            "a batched model must draw noise of its own for every replicate, but equal parameters gave equal data in "
+            "one call and other data in the next; draw noise with size=theta.shape, or leave out batch=."
+        )
+
+
+def _stream(study: Study, block: int) -> np.random.Generator:
+    return Streams(study.seed).generator("data", block)

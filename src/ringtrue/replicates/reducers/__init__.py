@@ -1,0 +1,1 @@
+"""What is kept of every replicate besides its position."""

@@ -1,0 +1,81 @@
+"""What an output says about the truth besides where it falls: centre, width, and scores.
+
+A procedure that ignores the data is calibrated and worthless; these numbers tell it from a useful one. They are the
+same whether an output is a law or draws, except that draws are subsampled. This module knows neither studies nor tests.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...distributions.laws import Univariate
+
+Floats = NDArray[np.float64]
+
+#: What is kept of every replicate and test function: f(theta), mean and sd of f under the output, the continuous ranked
+#: probability score, and the interval score of the central 90 % interval; nan where the output does not give it away.
+SUMMARY = ("truth", "mean", "sd", "crps", "interval")
+NOMINAL = 0.9
+Summaries = tuple[Floats, Floats, Floats, Floats, Floats]
+UNKNOWN: Floats = np.array(np.nan)
+#: Draws that are enough: the summaries are averages over replicates, whose noise drowns theirs.
+MOST = 100
+
+
+def of_law(law: Univariate, truth: Floats) -> Summaries:
+    """Return the summaries of exact laws, each a number or one per replicate.
+
+    Examples
+    --------
+    >>> from ringtrue.distributions.contract import Normal
+    >>> [round(float(row), 4) for row in of_law(Normal(0, 1), np.array(0.0))]
+    [0.0, 0.0, 1.0, 0.2337, 3.2897]
+    """
+    mean, sd = law.moments() or (UNKNOWN, UNKNOWN)
+    score, ends = law.crps(truth), law.central(NOMINAL)
+    return (
+        truth,
+        mean,
+        sd,
+        UNKNOWN if score is None else score,
+        UNKNOWN if ends is None else interval_score(*ends, truth),
+    )
+
+
+def of_draws(values: Floats, truth: Floats) -> Summaries:
+    """Return the summaries of draws (draws, replicates), from at most a hundred of them, evenly spaced.
+
+    The score is the fair one: unbiased for that of the law the draws come from, however few they are. Pairs are taken
+    half the sample apart, so that a Markov chain does not count its own inertia as sharpness.
+
+    Examples
+    --------
+    >>> [float(row.item()) for row in of_draws(np.array([[0.0], [2.0]]), np.array([1.0]))]
+    [1.0, 1.0, 1.4142135623730951, 0.0, nan]
+    """
+    # Replicates first and contiguous, so that a sum does not depend on how many are summed side by side.
+    some = np.ascontiguousarray(values[:: -(-len(values) // MOST)].T)
+    with np.errstate(invalid="ignore", over="ignore"):  # lost replicates have draws that are not finite
+        return _of_rows(some, truth)
+
+
+def _of_rows(some: Floats, truth: Floats) -> Summaries:
+    m = some.shape[1]
+    if m < 2:
+        return truth, some.mean(axis=1), UNKNOWN, UNKNOWN, UNKNOWN
+    half = m // 2
+    apart = np.abs(some[:, :half] - some[:, half : 2 * half]).mean(axis=1)
+    score = np.abs(some - truth[:, None]).mean(axis=1) - apart / 2
+    interval = UNKNOWN
+    if m >= 19:  # fewer have no central 90 % interval
+        tail = round((m + 1) * (1 - NOMINAL) / 2)
+        ordered = np.sort(some, axis=1)
+        interval = interval_score(ordered[:, tail - 1], ordered[:, m - tail], truth)
+    return truth, some.mean(axis=1), some.std(axis=1, ddof=1), score, interval
+
+
+def interval_score(low: Floats, high: Floats, truth: Floats) -> Floats:
+    """Return the width of 90 % intervals, and twenty times how far outside the truth lies."""
+    outside = np.maximum(low - truth, 0) + np.maximum(truth - high, 0)
+    return np.asarray(high - low + 2 / (1 - NOMINAL) * outside)

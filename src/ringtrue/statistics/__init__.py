@@ -1,0 +1,1 @@
+"""Arrays in, numbers out: tests, sizes with intervals, planning. It knows nothing of studies."""

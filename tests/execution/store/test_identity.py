@@ -1,0 +1,343 @@
+"""Fingerprints: what changes them, what does not, and that nothing of the user's is run."""
+
+import functools
+import logging
+import subprocess
+import sys
+import threading
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import ringtrue as rt
+from ringtrue.execution.store.identity import described, fingerprint
+
+FIELDS = ["belief", "truth", "model", "procedure", "f", "draws", "seed", "batch", "keep", "tag", "python"]
+
+
+def _made(source: str, name: str = "f", **space: Any) -> Any:
+    """Return what some source code defines, in a namespace of its own."""
+    namespace: dict[str, Any] = {"__name__": "a_users_module", "np": np, **space}
+    exec(source, namespace)
+    return namespace[name]
+
+
+def _study(**changes: Any) -> rt.Study:
+    study = rt.Study(rt.Normal(0, 1), lambda t, rng: t + rng.normal(), lambda mu0, y: rt.Normal(y / 2, 0.7), n=10)
+    return replace(study, **changes)
+
+
+def test_fields_come_in_their_order_as_texts() -> None:
+    """A fingerprint has its fields in the order in which a mismatch is looked for, and all are texts."""
+    mark = fingerprint(_study(), tag="data of May", keep="draws")
+    assert list(mark) == FIELDS
+    assert all(type(value) is str for value in mark.values())
+    assert (mark["keep"], mark["tag"], mark["f"]) == ("draws", "data of May", "the default family")
+
+
+CHANGES: dict[str, Any] = {
+    "belief": rt.Normal(0, 2),
+    "truth": rt.Normal(0, 3),
+    "model": lambda t, rng: t - rng.normal(),
+    "procedure": lambda mu0, y: rt.Normal(y / 2, 0.8),
+    "f": {"square": lambda t: t**2},
+    "draws": 98,
+    "seed": 1,
+    "batch": 5,
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_each_field_sees_its_own_change_and_no_other(name: str) -> None:
+    """Changing one part of a study changes its field of the fingerprint alone."""
+    base = _study()
+    mark, other = fingerprint(base), fingerprint(replace(base, **{name: CHANGES[name]}))
+    assert [field for field in FIELDS if mark[field] != other[field]] == [name]
+
+
+def test_the_number_of_replicates_is_no_part_of_it() -> None:
+    """A run can be extended: n does not matter."""
+    base = _study()
+    assert fingerprint(base) == fingerprint(replace(base, n=20))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("def f(x):\n    return x + 1", "\n\n\ndef f(x):\n\n    # moved, with a remark\n    return x + 1"),
+        ("def f(x):\n    return [y * 2 for y in x]", "\ndef f(x):\n    return [y * 2\n            for y in x]"),
+        ("def f(x):\n    return x in {'a', 'b', 'c'}", "def f(x):\n    return x in {'c', 'b', 'a'}"),
+    ],
+    ids=["moved", "broken over lines", "a set in another order"],
+)
+def test_where_and_how_code_is_written_does_not_matter(one: str, other: str) -> None:
+    """Line numbers, remarks and line breaks leave a digest as it is."""
+    assert described(_made(one)) == described(_made(other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("def f(x):\n    return x + 1", "def f(x):\n    return x + 2"),
+        ("def f(x):\n    return x + 1", "def f(x):\n    return x + 1.0"),
+        ("def f(x):\n    return x + 0.0", "def f(x):\n    return x + -0.0"),
+        ("def f(x):\n    return x + 1", "def f(x):\n    return x - 1"),
+        ("def f(x):\n    return np.sin(x)", "def f(x):\n    return np.cos(x)"),
+        ("def f(x, a=1):\n    return x", "def f(x, a=2):\n    return x"),
+        ("def f(x, *, a=1):\n    return x", "def f(x, *, a=2):\n    return x"),
+        ("K = 1\ndef f(x):\n    return x + K", "K = 2\ndef f(x):\n    return x + K"),
+        ("K = np.ones(3)\ndef f(x):\n    return x + K", "K = np.ones(4)\ndef f(x):\n    return x + K"),
+        ("def g(x):\n    return 1\ndef f(x):\n    return g(x)", "def g(x):\n    return 2\ndef f(x):\n    return g(x)"),
+        ("def f(x):\n    return (lambda: 1)()", "def f(x):\n    return (lambda: 2)()"),
+        ("def h(k):\n    return lambda x: k\nf = h(1)", "def h(k):\n    return lambda x: k\nf = h(2)"),
+        ("K = 1\nf = lambda x: [K for _ in x]", "K = 2\nf = lambda x: [K for _ in x]"),
+        (
+            "class C:\n    def __call__(self):\n        return 1\nf = C()",
+            "class C:\n    def __call__(self):\n        return 2\nf = C()",
+        ),
+        ("class B:\n    k = 1\nclass C(B):\n    pass\nf = C()", "class B:\n    k = 2\nclass C(B):\n    pass\nf = C()"),
+        ("class C:\n    pass\nf = C()\nf.k = 1", "class C:\n    pass\nf = C()\nf.k = 2"),
+        (
+            "class C:\n    __slots__ = ('k',)\nf = C()\nf.k = 1",
+            "class C:\n    __slots__ = ('k',)\nf = C()\nf.k = 2",
+        ),
+    ],
+)
+def test_what_a_function_or_object_does_matters(one: str, other: str) -> None:
+    """Code, constants, defaults, closures, globals, helpers, methods, bases and attributes change a digest."""
+    assert described(_made(one)) != described(_made(other))
+    assert described(_made(one)) == described(_made(one))
+
+
+@dataclass(frozen=True)
+class _Settings:
+    scale: float = 1.0
+    rest: Any = field(default=None)
+
+    @functools.cached_property
+    def table(self) -> float:
+        return self.scale**2
+
+
+class _Plain:
+    def __init__(self) -> None:
+        self.scale = 1.0
+
+    @functools.cached_property
+    def table(self) -> float:
+        return self.scale**2
+
+
+@pytest.mark.parametrize("make", [_Settings, _Plain])
+def test_what_was_computed_on_the_way_does_not_matter(make: Callable[[], Any]) -> None:
+    """A cached property leaves a digest as it is."""
+    value = make()
+    before = described(value)
+    assert value.table == 1.0
+    assert described(value) == before
+
+
+VALUES: list[Callable[[], Any]] = [
+    lambda: stats.norm(1, 2),
+    lambda: stats.norm(1, 3),
+    lambda: stats.norm(loc=1, scale=2),
+    lambda: stats.gamma(1, 2),
+    lambda: stats.multivariate_normal([0.0, 0.0]),
+    lambda: stats.multivariate_normal([0.0, 1.0]),
+    lambda: functools.partial(np.add, 1),
+    lambda: functools.partial(np.add, 2),
+    lambda: np.sin,
+    lambda: np.cos,
+    lambda: len,
+    lambda: "abc".upper,
+    lambda: "abd".upper,
+    lambda: np.arange(3),
+    lambda: np.arange(3.0),
+    lambda: np.arange(3).reshape(3, 1),
+    lambda: np.array([1, "a", None], dtype=object),
+    lambda: np.array([1, "b", None], dtype=object),
+    lambda: np.array("x", dtype=object),
+    lambda: np.float32(1),
+    lambda: np.float64(1),
+    lambda: 1,
+    lambda: 1.0,
+    lambda: True,
+    lambda: "1",
+    lambda: b"1",
+    lambda: None,
+    lambda: [1, 2],
+    lambda: (1, 2),
+    lambda: [1, [2]],
+    lambda: {1, 2},
+    lambda: {"a": 1, "b": 2},
+    lambda: {"b": 2, "a": 1},  # the order of a dict is the order of columns
+    lambda: types.SimpleNamespace(a=1),
+    lambda: types.SimpleNamespace(a=2),
+    lambda: _Settings(1.0),
+    lambda: _Settings(2.0),
+    lambda: _Settings(1.0, rest=_Settings(2.0)),
+    lambda: _Settings().__repr__,
+    lambda: rt.Normal([0, 1], 1),
+    lambda: rt.procedures.NormalMean(),
+    lambda: rt.procedures.NormalMean(power=0.5),
+    lambda: rt.contaminated(np.sin, np.cos, 0.1),
+    lambda: rt.Coordinate(index=(1,)),
+    lambda: rt.Coordinate(index=(2,)),
+    lambda: np.vectorize(_made("def f(x):\n    return 1")),
+    lambda: np.vectorize(_made("def f(x):\n    return 2")),
+    lambda: functools.lru_cache(_made("def f(x):\n    return 1")),
+    lambda: functools.lru_cache(_made("def f(x):\n    return 2")),
+    lambda: np.ma.masked_array([1, 2], [False, True]),
+    lambda: np.ma.masked_array([1, 2], [True, False]),
+    lambda: rt,
+    lambda: np,
+    lambda: _Settings,
+    lambda: range(3),
+    lambda: slice(1, 2),
+    lambda: 1j,
+    lambda: Path("a"),
+]
+
+
+def test_values_made_again_agree_and_different_ones_do_not() -> None:
+    """A digest is a function of what a value is: the same when made again, another for every other value."""
+    once, again = [described(make()) for make in VALUES], [described(make()) for make in VALUES]
+    assert once == again
+    digests = [text.rpartition(", ")[2] for text in once]
+    assert "unseen" not in digests
+    twice = [k for k, digest in enumerate(digests) if digests.index(digest) != k]
+    assert not twice
+
+
+def test_modules_of_the_user_are_seen_through_what_is_taken_from_them() -> None:
+    """A helper in a user's module is part of the function that calls it; the rest of the module is not."""
+    digests = []
+    for body, unused in (("return 1", 1), ("return 2", 1), ("return 1", 2)):
+        helpers = types.ModuleType("some_helpers")
+        exec(f"unused = {unused}\ndef g(x):\n    {body}", helpers.__dict__)
+        digests.append(described(_made("def f(x):\n    return helpers.g(x)", helpers=helpers)))
+    assert digests[0] != digests[1]
+    assert digests[0] == digests[2]
+
+
+class _Touchy:
+    """An object that notices when it is asked anything."""
+
+    asked: list[str] = []  # noqa: RUF012 - shared on purpose
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "inside", 1)
+
+    def _note(self, *args: Any) -> Any:
+        _Touchy.asked.append("asked")
+        raise RuntimeError("a user's code was run")
+
+    __repr__ = __str__ = __eq__ = __hash__ = __len__ = __iter__ = __getattr__ = __bool__ = _note
+    __getattribute__ = __call__ = __reduce__ = __array__ = __getitem__ = _note
+    value = property(_note)
+    __class__ = property(_note)
+
+
+class _TouchyMeta(type):
+    def __getattribute__(cls, name: str) -> Any:
+        raise RuntimeError("a user's code was run")
+
+
+class _TouchyClass(metaclass=_TouchyMeta):
+    pass
+
+
+class _TouchyList(list):  # type: ignore[type-arg]
+    def __iter__(self) -> Any:
+        raise RuntimeError("a user's code was run")
+
+    __len__ = __repr__ = __getitem__ = __iter__  # type: ignore[assignment]
+
+
+TOUCHY: dict[str, Callable[[], Any]] = {
+    "object": lambda: _Touchy(),
+    "list": lambda: _TouchyList([1, 2]),
+    "class": lambda: _TouchyClass,
+}
+
+
+@pytest.mark.parametrize("kind", TOUCHY)
+def test_nothing_of_the_users_is_run(kind: str) -> None:
+    """Objects that raise whatever they are asked are digested unasked, inside containers and closures too."""
+    value = TOUCHY[kind]()
+    _Touchy.asked.clear()
+    texts = [described(value), described({"key": value}), described([value]), described(lambda: value)]
+    assert not _Touchy.asked
+    assert not any(text.endswith("unseen") for text in texts)
+
+
+def test_cycles_depth_and_odd_objects_do_no_harm() -> None:
+    """Lists in themselves, functions that call each other, long chains, locks and loggers are digested."""
+    ring: list[Any] = [1]
+    ring.append(ring)
+    chain: Any = None
+    for _ in range(10_000):
+        chain = [chain]
+    pair = _made("def f(x):\n    return g(x)\ndef g(x):\n    return f(x)")
+    odd = [
+        threading.Lock(),
+        logging.getLogger("a"),
+        sys.stdout,
+        np.random.default_rng(1),
+        iter([1]),
+        _made("f = (i for i in [])"),
+    ]
+    for value in [ring, chain, pair, *odd]:
+        assert not described(value).endswith("unseen")
+        assert described(value) == described(value)
+
+
+def test_loggers_of_others_do_not_matter() -> None:
+    """What else happens in the process is no part of a function that logs."""
+    function = _made("def f(x):\n    log.info('x')\n    return x", log=logging.getLogger("mine"))
+    before = described(function)
+    logging.getLogger("mine.child of another")
+    assert described(function) == before
+
+
+SCRIPT = """
+import functools
+import numpy as np
+import ringtrue as rt
+from ringtrue.execution.store.identity import fingerprint
+NAMES = {"a", "b", "c", "d"}
+TABLE = {name: np.arange(k) for k, name in enumerate("xyz")}
+class Noise:
+    def __init__(self, sd):
+        self.sd, self.kinds = sd, frozenset(["p", "q", "r"])
+    def __call__(self, rng):
+        return self.sd * rng.normal() if "p" in NAMES | {"p"} else 0
+noise = Noise(1.0)
+def model(t, rng):
+    return t + noise(rng) + TABLE["x"].sum() if t not in {"u", "v", "w"} else 0
+procedure = functools.partial(lambda k, mu0, y: rt.Normal(y / 2, k), 0.7)
+study = rt.Study(rt.Normal(0, 1), model, procedure, n=10, f={"s": lambda t: t})
+print(fingerprint(study))
+"""
+
+
+def test_another_process_finds_the_same(tmp_path: Path) -> None:
+    """A script run again, with another order of hashes and from another file, has the same fingerprint."""
+    found = set()
+    for seed, name in (("1", "one.py"), ("2", "two.py"), ("77", "three.py")):
+        (tmp_path / name).write_text("\n" * int(seed) + SCRIPT)
+        done = subprocess.run(
+            [sys.executable, str(tmp_path / name)],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found.add(done.stdout)
+    assert len(found) == 1

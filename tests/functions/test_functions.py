@@ -1,0 +1,294 @@
+"""Test functions: leading axes, names, levels, and what is refused."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ringtrue.distributions.contract import Beta, Gaussian, Mixture, Normal
+from scipy import special
+
+import ringtrue as rt
+from ringtrue.errors import InvalidStudy
+from ringtrue.functions.contract import (
+    BestOf,
+    Coordinate,
+    Distance,
+    Evaluate,
+    Function,
+    Linear,
+    LogDensity,
+    Renamed,
+    Vectorized,
+    as_testfunctions,
+    default_family,
+    identity,
+    leading_shape,
+    take,
+)
+from ringtrue.functions.contract import TestFunction as AnyFunction
+
+RNG = np.random.default_rng(5)
+MATRIX = RNG.normal(size=(2, 3))
+
+ON_MATRICES: list[AnyFunction] = [
+    Coordinate(index=(1, 2)),
+    Linear(MATRIX),
+    Distance(MATRIX, 0.5 + MATRIX**2),
+    Function(lambda t: t[0, 1] * t[1, 2], "product"),
+    Vectorized(lambda t: t[0, 1] * t[1, 2], "product"),
+]
+ON_DICTS: list[AnyFunction] = [
+    Coordinate("b", (1,)),
+    Linear({"a": 2.0, "b": [1.0, -1.0, 0.5]}),
+    Distance({"a": 0.3, "b": np.zeros(3)}, {"a": 2.0, "b": np.ones(3)}),
+    Function(lambda t: t["a"] * t["b"][2], "product"),
+    Vectorized(lambda t: t["a"] * t["b"][2], "product"),
+]
+
+
+@pytest.mark.parametrize("f", ON_MATRICES, ids=lambda f: type(f).__name__)
+def test_many_arrays_are_one_by_one(f: AnyFunction) -> None:
+    """On draws x replicates of matrices, a test function gives what it gives for each."""
+    theta = RNG.normal(size=(4, 5, 2, 3))
+    alone = np.array([[f.evaluate(theta[i, j], 0) for j in range(5)] for i in range(4)])
+    assert f.evaluate(theta, 2) == pytest.approx(alone, rel=1e-14)
+    assert f.evaluate(theta[0], 1) == pytest.approx(alone[0], rel=1e-14)
+
+
+@pytest.mark.parametrize("f", ON_DICTS, ids=lambda f: type(f).__name__)
+def test_many_dicts_are_one_by_one(f: AnyFunction) -> None:
+    """On draws x replicates of named arrays, a test function gives what it gives for each."""
+    theta = {"a": RNG.normal(size=(4, 5)), "b": RNG.normal(size=(4, 5, 3))}
+    alone = np.array([[f.evaluate(take(theta, (i, j)), 0) for j in range(5)] for i in range(4)])
+    assert f.evaluate(theta, 2) == pytest.approx(alone, rel=1e-14)
+    assert f.evaluate(take(theta, 0), 1) == pytest.approx(alone[0], rel=1e-14)
+
+
+def test_values_are_those_of_the_formulas() -> None:
+    """Coordinate, linear function and distance are what they say."""
+    theta = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    assert float(Coordinate(index=(1, 2)).evaluate(theta, 0)) == 6.0
+    assert float(Linear(np.ones((2, 3))).evaluate(theta, 0)) == 21.0
+    assert float(Distance(np.zeros((2, 3)), 1.0).evaluate(theta, 0)) == pytest.approx(91**0.5, rel=1e-15)
+    assert float(Distance({"a": 1.0}, {"a": 2.0}).evaluate({"a": -5.0}, 0)) == 3.0
+    assert float(identity.evaluate(2.5, 0)) == 2.5
+
+
+@given(st.integers(0, 3), st.integers(0, 3))
+def test_leading_shape_stops_before_the_parameter(lead: int, own: int) -> None:
+    """The leading shape of an array or dict has as many axes as asked for."""
+    array = np.zeros((2, 3, 4)[:lead] + (5,) * own)
+    assert leading_shape(array, lead) == (2, 3, 4)[:lead]
+    assert leading_shape({"a": array}, lead) == (2, 3, 4)[:lead]
+
+
+def test_function_valued_parameters_are_evaluated_one_by_one() -> None:
+    """A list of functions gives one value each; a batch in one callable gives its own array."""
+    functions = [np.sqrt, np.square]
+    assert Evaluate(0.25).evaluate(functions, 1) == pytest.approx([0.5, 0.0625])
+    assert Evaluate(0.25).evaluate(lambda x: x * np.array([1.0, 2.0]), 1) == pytest.approx([0.25, 0.5])
+    assert Evaluate(0.5, component=1).evaluate(lambda x: np.array([x, 3 * x]), 0) == pytest.approx(1.5)
+    assert Evaluate(0.5, component=1).name == "theta(0.5)[1]"
+
+
+def test_users_function_sees_function_valued_parameters() -> None:
+    """A user's f of a function-valued parameter is called once per function."""
+    f = Function(lambda g: g(0.25), "value")
+    assert f.evaluate([np.sqrt, np.square], 1) == pytest.approx([0.5, 0.0625])
+    assert f.evaluate(np.sqrt, 0) == pytest.approx(0.5)
+
+
+def test_users_function_gets_the_data_of_its_replicate() -> None:
+    """f(theta, y) sees the y of the last leading axis, be y an array, a tuple or one dataset."""
+    f = Function(lambda theta, y: 10 * theta + y, "residual")
+    draws = np.arange(6.0).reshape(3, 2)
+    expected = 10 * draws + np.array([0.5, 0.7])
+    assert f.evaluate(draws, 2, y=(0.5, 0.7)) == pytest.approx(expected)
+    assert f.evaluate(draws, 2, y=np.array([0.5, 0.7])) == pytest.approx(expected)
+    assert f.evaluate(draws[0], 1, y=np.array([0.5, 0.7])) == pytest.approx(expected[0])
+    assert f.evaluate(draws[0, 1], 0, y=0.7) == pytest.approx(expected[0, 1])
+
+
+def test_levels_follow_from_what_is_seen() -> None:
+    """Theta alone is strong, theta and output auto, theta and data exact; a new name changes nothing."""
+    exact = Function(lambda theta, y: theta - y, "residual")
+    assert Function(lambda theta: theta, "f").level == identity.level == Linear([1.0]).level == "strong"
+    assert Distance(0, 1).level == Evaluate(0).level == Vectorized(np.abs, "abs").level == "strong"
+    assert LogDensity().level == "auto"
+    assert exact.level == Renamed(exact, "other").level == "exact"
+    assert Renamed(exact, "other").evaluate(np.array([1.0]), 1, y=[3.0]) == pytest.approx([-2.0])
+
+
+@pytest.mark.parametrize("value", [np.array([1.0, 2.0]), "text", 1j, None], ids=repr)
+def test_function_must_return_one_real_number(value: Any) -> None:
+    """A user's function that returns anything but one real number is refused by name."""
+    with pytest.raises(InvalidStudy, match="'mine' must return one real number"):
+        Function(lambda theta: value, "mine").evaluate(np.zeros(3), 1)
+
+
+@pytest.mark.parametrize("value", [True, 1, np.float32(1), np.array([[1.0]])], ids=repr)
+def test_function_may_return_any_kind_of_real_number(value: Any) -> None:
+    """Booleans, integers and arrays of one entry are numbers."""
+    assert Function(lambda theta: value, "mine").evaluate(np.zeros(3), 1) == pytest.approx([1.0, 1.0, 1.0])
+
+
+def test_vectorized_checks_its_shape() -> None:
+    """A function declared vectorized that returns a wrong shape is refused, with both shapes."""
+    with pytest.raises(InvalidStudy, match=r"'mean' .* trailing axes \(4,\) .* shape \(\)"):
+        Vectorized(np.mean, "mean").evaluate(np.zeros((4, 2)), 1)
+
+
+def test_log_density_of_a_vector_is_the_joint_one() -> None:
+    """Independent entries add up, so a diagonal Gaussian and a vector of normals agree."""
+    theta, mean, sd = RNG.normal(size=(4, 5, 3)), RNG.normal(size=(5, 3)), np.array([0.5, 1.0, 2.0])
+    joint = LogDensity().evaluate(theta, 2, output=Gaussian(mean, np.diag(sd**2)))
+    assert joint.shape == (4, 5)
+    assert LogDensity().evaluate(theta, 2, output=Normal(mean, sd)) == pytest.approx(joint, rel=1e-12)
+
+
+def test_log_density_is_refused_where_there_is_none() -> None:
+    """An output that declares no density is refused with a sentence."""
+    with pytest.raises(InvalidStudy, match="Beta has none"):
+        LogDensity().evaluate(np.array([0.5]), 1, output=Beta(1, 1))
+
+
+def test_log_density_is_refused_if_a_component_has_none() -> None:
+    """A mixture has a density only if all its components have one."""
+    with pytest.raises(InvalidStudy, match="Mixture has none"):
+        LogDensity().evaluate(np.array([0.5]), 1, output=Mixture([Beta(1, 1), Beta(2, 2)]))
+
+
+def no_arguments() -> float:
+    """Return a number."""
+    return 0.0
+
+
+def with_default(theta: float, scale: float = 2.0) -> float:
+    """Return a product."""
+    return scale * theta
+
+
+def with_data(theta: float, y: float = 0.0) -> float:
+    """Return a difference."""
+    return theta - y
+
+
+@pytest.mark.parametrize(
+    ("function", "level"),
+    [(with_default, "strong"), (with_data, "exact"), (max, "strong"), (np.abs, "strong"), (lambda t, data: t, "exact")],
+)
+def test_level_is_read_from_the_signature(function: Callable[..., Any], level: str) -> None:
+    """A second argument without a default, or one called y, is the data; any other default stays."""
+    assert Function(function, "f").level == level
+
+
+def test_wrong_number_of_arguments_is_refused() -> None:
+    """The message names the function, what it takes and what it should."""
+    with pytest.raises(InvalidStudy, match=r"test function 'f' must take 1 or 2 .* takes 0; wrap it"):
+        _ = Function(no_arguments, "f").level
+
+
+def test_names_come_from_the_user_or_the_function() -> None:
+    """A mapping names its functions, a list takes their own names, and BestOf gives its family."""
+    assert [f.name for f in as_testfunctions({"mine": np.abs, "yours": identity})] == ["mine", "yours"]
+    assert [f.name for f in as_testfunctions([with_default, Coordinate("b", (1, 2))])] == ["with_default", "b[1, 2]"]
+    assert [f.name for f in as_testfunctions(BestOf([Evaluate(0), Evaluate(1)]))] == ["theta(0)", "theta(1)"]
+    assert as_testfunctions(identity) == (identity,)
+
+
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        ([], "at least one test function"),
+        ({}, "at least one test function"),
+        ([identity, Coordinate()], r"\['theta'\] came more than once"),
+        (3.0, "must be callable .* float arrived"),
+        (["theta"], "must be callable .* str arrived"),
+    ],
+)
+def test_ill_posed_families_are_refused(f: Any, message: str) -> None:
+    """Empty families, equal names and things that are no functions are refused."""
+    with pytest.raises(InvalidStudy, match=message):
+        as_testfunctions(f)
+
+
+@pytest.mark.parametrize("change", [{"share": 0.0}, {"share": 1.0}, {"splits": 0}], ids=str)
+def test_best_of_refuses_impossible_splits(change: Any) -> None:
+    """A split must leave something on both sides."""
+    with pytest.raises(InvalidStudy, match="BestOf needs"):
+        BestOf([identity], **change)
+
+
+def test_default_family_of_a_scalar_has_a_nonlinear_member() -> None:
+    """A scalar parameter gets itself and a distance; without the latter some errors are invisible."""
+    normal_quantiles = 3 + 2 * special.ndtri((np.arange(4000) + 0.5) / 4000)
+    one, two = default_family(normal_quantiles)
+    assert one == identity
+    assert isinstance(two, Distance)
+    assert float(two.center) == pytest.approx(3.0, abs=1e-12)
+    assert float(two.scale) == pytest.approx(2.0, rel=1e-3)
+
+
+def test_default_family_keeps_the_coordinates_of_largest_scale() -> None:
+    """Of many coordinates the most variable stay, in their order; sum and distance see them all."""
+    reference = np.random.default_rng(1).normal(size=(500, 5)) * np.array([1.0, 50.0, 2.0, 0.1, 20.0])
+    family = default_family(reference, most=2)
+    assert [f.name for f in family] == ["theta[1]", "theta[4]", "sum", "distance"]
+    total, distance = family[2], family[3]
+    assert total.evaluate(np.ones(5), 0) == pytest.approx(np.sum(1 / distance.scale))  # type: ignore[attr-defined]
+    moved = distance.center + distance.scale * np.array([3.0, 0, 4.0, 0, 0])  # type: ignore[attr-defined]
+    assert distance.evaluate(moved, 0) == pytest.approx(5.0)
+
+
+def test_default_family_of_named_parts() -> None:
+    """Named parts give named coordinates, and one sum and one distance over all of them."""
+    rng = np.random.default_rng(1)
+    theta = {"mu": rng.normal(size=50), "tau": rng.normal(size=(50, 2))}
+    family = default_family(theta)
+    assert [f.name for f in family] == ["mu", "tau[0]", "tau[1]", "sum", "distance"]
+    assert all(f.evaluate(theta, 1).shape == (50,) for f in family)
+
+
+def test_default_family_survives_constants_and_no_moments() -> None:
+    """A constant coordinate gets scale one; a Cauchy belief gets a finite centre and scale."""
+    rng = np.random.default_rng(1)
+    *_, distance = default_family(np.column_stack([np.ones(100), rng.standard_cauchy(100)]))
+    assert distance.scale[0] == 1.0  # type: ignore[attr-defined]
+    assert np.isfinite(distance.evaluate(np.zeros(2), 0))
+
+
+def test_default_family_refuses_what_has_no_coordinates() -> None:
+    """A belief over functions needs test functions from its user."""
+    with pytest.raises(InvalidStudy, match="pass f="):
+        default_family([np.sqrt, np.square])
+
+
+def test_names_that_cannot_be_shown_are_spelled_out() -> None:
+    """A name with a line break, half a character or a change of direction is shown, and stays one line."""
+    odd = {"a\nb": lambda t: t, "\ud800": lambda t: t**2, "x\u202ey": lambda t: t**3}
+    rng = np.random.default_rng(0)
+    result = rt.check_draws(rng.normal(size=20), rng.normal(size=(20, 9)), f=odd)
+    assert [column.name for column in result.replicates.columns] == ["a\\nb", "\\ud800", "x\\u202ey"]
+    str(result).encode()
+    assert "\u202e" not in str(result)
+
+
+def test_a_name_for_all_is_refused() -> None:
+    """A test function cannot take the name that rows over all of them have."""
+    with pytest.raises(rt.InvalidStudy, match="cannot be named"):
+        rt.check_draws(np.zeros(3), np.zeros((3, 2)), f={"(all)": lambda t: t})
+
+
+def test_a_long_theta_is_said_to_be_asked_about_in_part() -> None:
+    """If the default family leaves entries out, a note says how many it has."""
+    rng = np.random.default_rng(0)
+    many = rt.check_draws(rng.normal(size=(30, 50)), rng.normal(size=(30, 9, 50)))
+    assert any("20 of 50 entries" in note for note in many.notes)
+    few = rt.check_draws(rng.normal(size=(30, 20)), rng.normal(size=(30, 9, 20)))
+    assert not any("entries of theta" in note for note in few.notes)
+    wide = rt.Gaussian(np.zeros(25), np.eye(25))
+    study = rt.Study(wide, lambda t, rng: t + rng.normal(size=25), lambda mu0, y: rt.Gaussian(y / 2, np.eye(25) / 2), 5)
+    assert any("20 of 25 entries" in note for note in study.notes)
