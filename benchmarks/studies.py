@@ -14,7 +14,7 @@ from scipy import special
 
 import ringtrue as rt
 from ringtrue.procedures import NormalMean
-from ringtrue.replicates.record import positions as statistic
+from ringtrue.replicates import positions as statistic
 
 
 def best(action: Callable[[], Any], repeats: int = 7) -> float:

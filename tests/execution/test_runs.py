@@ -21,7 +21,7 @@ from ringtrue.replicates.spans import ARRAYS
 import ringtrue as rt
 from ringtrue.execution import workers
 from ringtrue.execution.store import Store
-from ringtrue.replicates.record import simulate as blocks
+from ringtrue.replicates import simulate as blocks
 
 BELIEF = rt.Normal(0, 1)
 

@@ -12,7 +12,7 @@ from ringtrue.judgement.result import Resolution
 from scipy import stats
 
 import ringtrue as rt
-from ringtrue.replicates.record import simulate as blocks
+from ringtrue.replicates import simulate as blocks
 from ringtrue.statistics import uniformity
 
 SD = math.sqrt(0.5)
