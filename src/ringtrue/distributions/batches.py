@@ -12,26 +12,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..functions.contract import TestFunction
-from .contract import Draws, Elementwise, Gaussian, Independent, Mixture, as_distribution, stack_values
-from .laws import BatchLaw, Univariate
-
-Generator = np.random.Generator
+from ..functions import TestFunction
+from ..values import Generator, stack_values
+from .combined import Mixture
+from .contract import Distribution, as_distribution
+from .elementwise import Elementwise
+from .gaussian import Gaussian
+from .laws import BatchLaw, Law
 
 
 @dataclass(frozen=True, eq=False)
-class Repeated:
+class Repeated(Distribution):
     """A batch of n outputs that are all the same distribution.
 
     Examples
     --------
-    >>> from ringtrue.distributions.contract import Normal
+    >>> from ringtrue import Normal
     >>> Repeated(Normal(0, 1), 5).sample(3, np.random.default_rng(1)).shape
     (3, 5)
     """
 
     distribution: Any
     n: int
+
+    @property
+    def batch(self) -> int:
+        """How many outputs lie side by side."""
+        return self.n
 
     @property
     def sample(self) -> Callable[[int, Generator], Any] | None:
@@ -48,20 +55,20 @@ class Repeated:
         return part.reshape(m, self.n, *part.shape[1:])
 
     @property
-    def marginal(self) -> Callable[[TestFunction], Univariate | None] | None:
+    def marginal(self) -> Callable[[TestFunction], Law | None] | None:
         """The distribution's own exact laws, which serve every replicate."""
-        law: Callable[[TestFunction], Univariate | None] | None = self.distribution.marginal
+        law: Callable[[TestFunction], Law | None] | None = self.distribution.marginal
         return law
 
     @property
     def log_density(self) -> Any:
         """The distribution's own log density, or None."""
-        return getattr(self.distribution, "log_density", None)
+        return self.distribution.log_density
 
     @property
     def mahalanobis(self) -> Any:
         """The distribution's own Mahalanobis distance, or None."""
-        return getattr(self.distribution, "mahalanobis", None)
+        return self.distribution.mahalanobis
 
 
 def stack(outputs: Sequence[Any]) -> Any:
@@ -71,14 +78,14 @@ def stack(outputs: Sequence[Any]) -> Any:
 
     Examples
     --------
-    >>> from ringtrue.distributions.contract import Normal
+    >>> from ringtrue import Normal
     >>> stack([Normal(0, 1), Normal(5, 2)]).mean
     array([0., 5.])
     """
     if not len(outputs):
         raise ValueError("stack needs at least one output, but none arrived.")
     outputs = [
-        output if isinstance(output, Univariate) else as_distribution(output, what="an output to stack")
+        output if isinstance(output, (Law, Distribution)) else as_distribution(output, what="an output to stack")
         for output in outputs
     ]
     kinds = {type(output) for output in outputs}
@@ -104,43 +111,16 @@ def _same_weights(mixtures: Sequence[Any]) -> bool:
     )
 
 
-def batch_size(output: Any) -> int | None:
-    """Return how many outputs a batch holds; 0 for a single one, None for a distribution of the user's own."""
-    if isinstance(output, Elementwise):
-        shape: tuple[int, ...] = output._shape(1)[1:]
-        return shape[0] if shape else 0
-    if isinstance(output, Gaussian):
-        return len(output.mean) if output.mean.ndim == 2 else 0
-    if isinstance(output, (Batch, Repeated)):
-        return len(output.outputs) if isinstance(output, Batch) else output.n
-    if isinstance(output, Draws):
-        first = next(iter(output.values.values())) if isinstance(output.values, Mapping) else output.values
-        return first.shape[1] if first.ndim > 1 else 0
-    if isinstance(output, (Mixture, Independent)):
-        parts = output.components if isinstance(output, Mixture) else list(output.parts.values())
-        return batch_size(parts[0])
-    return None
-
-
-def lost_members(output: Any) -> Mapping[int, str]:
-    """Return why members of a batch have no law: an output may say so in ``lost``, {place in the batch: reason}."""
-    reasons: Mapping[int, str] | None = getattr(output, "lost", None)
-    return reasons or {}
-
-
-def draws_available(output: Any) -> int | None:
-    """Return how many different draws an output has; None if it can make as many as are wanted."""
-    if isinstance(output, Draws):
-        return output.size
-    parts = output.parts.values() if isinstance(output, Independent) else ()
-    return min((size for part in parts if (size := draws_available(part)) is not None), default=None)
-
-
 @dataclass(frozen=True, eq=False)
-class Batch:
+class Batch(Distribution):
     """Outputs of several replicates that do not fit into one object."""
 
     outputs: tuple[Any, ...]
+
+    @property
+    def batch(self) -> int:
+        """How many outputs lie side by side."""
+        return len(self.outputs)
 
     @property
     def sample(self) -> Callable[[int, Generator], Any] | None:
@@ -151,13 +131,13 @@ class Batch:
         return stack_values([output.sample(m, rng) for output in self.outputs], axis=1)
 
     @property
-    def marginal(self) -> Callable[[TestFunction], Univariate | None] | None:
+    def marginal(self) -> Callable[[TestFunction], Law | None] | None:
         """The outputs' exact laws, or None if one cannot."""
         return self._marginal if all(output.marginal is not None for output in self.outputs) else None
 
-    def _marginal(self, f: TestFunction) -> Univariate | None:
+    def _marginal(self, f: TestFunction) -> Law | None:
         laws = [output.marginal(f) for output in self.outputs]
         if any(law is None for law in laws):
             return None
         stacked = stack(laws)
-        return stacked if isinstance(stacked, Univariate) else BatchLaw(tuple(laws))
+        return stacked if isinstance(stacked, Law) else BatchLaw(tuple(laws))

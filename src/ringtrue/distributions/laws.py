@@ -6,7 +6,7 @@ Both tails are kept to full relative accuracy. This module knows nothing of para
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-Floats = NDArray[np.float64]
-Generator = np.random.Generator
+from ..values import Floats, Generator, Ints
 
 
-class Univariate(ABC):
+class Law(ABC):
     """The law of one real number per replicate, with both tails to full relative accuracy."""
 
     @property
@@ -51,6 +50,17 @@ class Univariate(ABC):
         z = self.zscore(x)
         return np.asarray(special.ndtr(z)), z
 
+    def ppf(self, p: ArrayLike) -> Floats:
+        """Return the smallest x with P(X <= x) >= p, one per replicate, to the last bit."""
+        p = np.asarray(p, float)
+        upper = p > 0.5
+
+        def reached(x: Floats) -> NDArray[np.bool_]:
+            # Near 1 the upper tail is the accurate one.
+            return np.asarray(np.where(upper, self.sf(x) <= 1 - p, self.cdf(x) >= p))
+
+        return _first_float(reached)
+
     def log_tails(self, x: ArrayLike) -> tuple[Floats, Floats]:
         """Return log P(X <= x) and log P(X > x)."""
         with np.errstate(divide="ignore"):
@@ -65,8 +75,34 @@ class Univariate(ABC):
         return None
 
     def central(self, nominal: float) -> tuple[Floats, Floats] | None:
-        """Return the ends of the central interval of a probability; None if they are not known."""
-        return None
+        """Return the ends of the central interval of a probability; None if finding them takes a search."""
+        if type(self).ppf is Law.ppf:
+            return None
+        return self.ppf(0.5 - nominal / 2), self.ppf(0.5 + nominal / 2)
+
+
+def _first_float(reached: Callable[[Floats], NDArray[np.bool_]]) -> Floats:
+    """Return the first number at which a condition holds that then holds for all larger ones, one per replicate.
+
+    Bisection in the order of floating-point numbers: it needs no bracket, and 64 steps end at the last bit.
+    """
+    with np.errstate(all="ignore"):  # the search starts at the ends of the line
+        shape = np.shape(reached(np.zeros(())))
+        low, high = np.full(shape, -_INFINITE), np.full(shape, _INFINITE)
+        for _ in range(64):
+            middle = (low >> 1) + (high >> 1) + (low & high & 1)
+            there = reached(_float_of(middle))
+            low, high = np.where(there, low, np.minimum(middle + 1, high)), np.where(there, middle, high)
+    return _float_of(high)
+
+
+#: The place of infinity in the order of floating-point numbers, 0 being that of 0.
+_INFINITE = np.int64(2**63 - 2**52)
+
+
+def _float_of(order: Ints) -> Floats:
+    """Return the number of this place in the order of floating-point numbers."""
+    return np.asarray(np.where(order >= 0, order, np.int64(-(2**63)) - order)).view(np.float64)
 
 
 def scores_from_tails(lower: ArrayLike, upper: ArrayLike) -> Floats:
@@ -77,10 +113,10 @@ def scores_from_tails(lower: ArrayLike, upper: ArrayLike) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Folded(Univariate):
+class Folded(Law):
     """The law of |X - center| / scale."""
 
-    law: Univariate
+    law: Law
     center: float
     scale: float
 
@@ -141,10 +177,10 @@ def choose(drawn: Sequence[NDArray[Any]], chosen: NDArray[np.intp]) -> NDArray[A
 
 
 @dataclass(frozen=True, eq=False)
-class MixtureLaw(Univariate):
+class MixtureLaw(Law):
     """A mixture of univariate laws."""
 
-    laws: Sequence[Univariate]
+    laws: Sequence[Law]
     weights: Floats
 
     @property
@@ -202,10 +238,10 @@ class MixtureLaw(Univariate):
 
 
 @dataclass(frozen=True, eq=False)
-class BatchLaw(Univariate):
-    """Univariate laws of several replicates; the last axis of x is the replicate."""
+class BatchLaw(Law):
+    """Law laws of several replicates; the last axis of x is the replicate."""
 
-    laws: tuple[Univariate, ...]
+    laws: tuple[Law, ...]
 
     @property
     def atoms(self) -> bool:
@@ -235,6 +271,10 @@ class BatchLaw(Univariate):
     def moments(self) -> tuple[Floats, Floats] | None:
         """Return means and standard deviations, if all are known."""
         return _columns([law.moments() for law in self.laws])
+
+    def ppf(self, p: ArrayLike) -> Floats:
+        """Return the quantiles."""
+        return np.stack([law.ppf(p) for law in self.laws], axis=-1)
 
     def central(self, nominal: float) -> tuple[Floats, Floats] | None:
         """Return the ends of central intervals, if all are known."""

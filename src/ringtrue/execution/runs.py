@@ -16,18 +16,16 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import InvalidStudy, ReplicateFailed
 from ..question.study import Study, at_least
-from ..replicates.record import Failure, Replicates
-from ..replicates.recording import OnFailure, header_of, raise_failure, reference_size, reference_values
-from ..replicates.simulate import Keep, Outcome, need_study
-from ..replicates.spans import Collection, Span
+from ..replicates.record import Failure, Gathering, Replicates
+from ..replicates.reducers.weak import reference_size, reference_values
+from ..replicates.simulate import Keep, OnFailure, Outcome, header_of, need_study, raise_failure
+from ..values import Floats
 from .progress import Progress, Show
 from .workers import Borrowed, Job, Pool, alone, first_check, shared
 
-Floats = NDArray[np.float64]
 Range = tuple[int, int]
 
 #: Failures that are always put up with before a run of them stops it.
@@ -52,6 +50,7 @@ class RunSettings(TypedDict, total=False):
 def run(
     study: Study,
     *,
+    n: int,
     on_failure: OnFailure = "raise",
     failures_allowed: float = 0.75,
     workers: int | None = None,
@@ -69,6 +68,8 @@ def run(
     ----------
     study
         The question.
+    n
+        The number of replicates; a stored run can be extended by asking for more.
     on_failure
         "raise" stops at the first replicate that fails; "record" keeps a record and goes on, and the verdict is
         then the one that holds whatever the lost replicates would have been.
@@ -94,15 +95,16 @@ def run(
 
     Examples
     --------
-    >>> from ringtrue.distributions.contract import Normal
-    >>> run(Study(Normal(0, 1), lambda t, rng: t + rng.normal(), lambda mu0, y: Normal(y / 2, 0.5**0.5), n=20))
+    >>> from ringtrue import Normal, Study
+    >>> run(Study(Normal(0, 1), lambda t, rng: t + rng.normal(), lambda mu0, y: Normal(y / 2, 0.5**0.5)), n=20)
     Replicates(n=20, f=[theta, distance], failures=0, seed=0)
     """
     need_study(study)
-    _need_options(study, on_failure, failures_allowed, progress, keep, store, shard)
-    wanted = _share(study, shard)
-    job = Job(study, keep, on_failure)
-    with _shelf(study, store, tag, keep) as shelf, _crew(job, workers, executor, timeout) as crew:
+    n = at_least(1, "n", n)
+    _need_options(study, n, on_failure, failures_allowed, progress, keep, store, shard)
+    wanted = _share(study, n, shard)
+    job = Job(study, n, keep, on_failure)
+    with _shelf(study, n, store, tag, keep) as shelf, _crew(job, workers, executor, timeout) as crew:
         todo = shelf.missing(*wanted)
         with Progress(wanted[1] - wanted[0], wanted[1] - wanted[0] - _length(todo), progress) as shown:
             try:
@@ -119,8 +121,8 @@ class Shelf(Protocol):
     def missing(self, start: int, stop: int) -> list[Range]:
         """Return the gaps."""
 
-    def add(self, span: Span) -> None:
-        """Keep a span."""
+    def add(self, record: Replicates) -> None:
+        """Keep some replicates."""
 
     def flush(self) -> None:
         """Make sure that what was added stays."""
@@ -145,12 +147,12 @@ def _fill(job: Job, crew: Any, shelf: Shelf, todo: list[Range], shown: Progress,
     if crew is None:
         if fresh and (outcome := job.checked()) is not None and job.on_failure == "raise":
             _raise(job, outcome)
-        _remember_belief(job.study, shelf)
+        _remember_belief(job, shelf)
         outcomes = alone(job, todo)
     else:
         if (outcome := first_check(job, crew)) is not None and job.on_failure == "raise":
             _raise(job, outcome)
-        _remember_belief(job.study, shelf)
+        _remember_belief(job, shelf)
         outcomes = shared(job, todo, crew)
     _gather(job, shelf, outcomes, shown, allowed)
 
@@ -159,13 +161,13 @@ def _gather(job: Job, shelf: Shelf, outcomes: Iterator[Outcome], shown: Progress
     seen: list[Failure] = []
     with contextlib.closing(outcomes):  # type: ignore[type-var]
         for outcome in outcomes:
-            if outcome.span.count:
-                shelf.add(outcome.span)
+            if outcome.record.n:
+                shelf.add(outcome.record)
             if outcome.failure is not None:
                 shelf.flush()
                 _raise(job, outcome)
-            seen.extend(outcome.span.failures)
-            shown.add(outcome.span.count, failed=len(outcome.span.failures))
+            seen.extend(outcome.record.failures)
+            shown.add(outcome.record.n, failed=len(outcome.record.failures))
             if shown.failed > max(_PATIENCE, allowed * (shown.done - shown.before)):
                 shelf.flush()
                 _too_many(shown, seen)
@@ -201,25 +203,25 @@ def _interrupted(shown: Progress, store: Any) -> str:
     return f"{done} and safe in {store}; the same call goes on from there."
 
 
-def _remember_belief(study: Study, shelf: Shelf) -> None:
+def _remember_belief(job: Job, shelf: Shelf) -> None:
     """Put fresh values of mu0 beside the replicates, as many as the weak level needs."""
-    have, need = shelf.reference_count, reference_size(study, study.n)
+    have, need = shelf.reference_count, reference_size(job.study, job.n)
     if need > have:
-        shelf.add_reference(have, reference_values(study, have, need))
+        shelf.add_reference(have, reference_values(job.study, have, need))
 
 
 @dataclass
 class _Memory:
     """A shelf that lasts as long as the run."""
 
-    found: Collection
+    found: Gathering
     values: list[Floats] = field(default_factory=list)
 
     def missing(self, start: int, stop: int) -> list[Range]:
         return [(start, stop)]
 
-    def add(self, span: Span) -> None:
-        self.found.add(span)
+    def add(self, record: Replicates) -> None:
+        self.found.add(record)
 
     def flush(self) -> None:
         return
@@ -232,21 +234,21 @@ class _Memory:
         self.values.append(values)
 
     def replicates(self, start: int, stop: int) -> Replicates:
-        empty = np.empty((0, len(self.found.header.columns)))
+        empty = np.empty((0, len(self.found.header.functions)))
         return self.found.replicates(np.concatenate([empty, *self.values]))
 
 
 @contextlib.contextmanager
-def _shelf(study: Study, path: Any, tag: str, keep: Keep) -> Iterator[Shelf]:
+def _shelf(study: Study, n: int, path: Any, tag: str, keep: Keep) -> Iterator[Shelf]:
     header = header_of(study)
     if path is None:
-        yield _Memory(Collection(header, 0, study.n))
+        yield _Memory(Gathering(header, 0, n))
         return
     from .store import Store
     from .store.identity import fingerprint
 
     mark = fingerprint(study, tag=tag, keep=keep)
-    with Store.create_or_open(Path(path), header=header, fingerprint=mark, n=study.n, keep=keep) as store:
+    with Store.create_or_open(Path(path), header=header, fingerprint=mark, n=n, keep=keep) as store:
         yield store
 
 
@@ -273,14 +275,14 @@ def _crew(job: Job, workers: int | None, executor: Executor | None, timeout: flo
         yield None
 
 
-def _share(study: Study, shard: tuple[int, int] | None) -> Range:
+def _share(study: Study, n: int, shard: tuple[int, int] | None) -> Range:
     """Return the replicates of a shard, whole batches of them."""
     if shard is None:
-        return 0, study.n
+        return 0, n
     unit = study.batch or 1
-    blocks = -(-study.n // unit)
+    blocks = -(-n // unit)
     i, k = shard
-    return min(blocks * i // k * unit, study.n), min(blocks * (i + 1) // k * unit, study.n)
+    return min(blocks * i // k * unit, n), min(blocks * (i + 1) // k * unit, n)
 
 
 def _aligned(wanted: Range, unit: int) -> list[Range]:
@@ -295,7 +297,7 @@ def _length(ranges: list[Range]) -> int:
 
 
 def _need_options(
-    study: Study, on_failure: Any, allowed: Any, progress: Any, keep: Any, store: Any, shard: Any
+    study: Study, n: int, on_failure: Any, allowed: Any, progress: Any, keep: Any, store: Any, shard: Any
 ) -> None:
     if on_failure not in ("raise", "record"):
         raise InvalidStudy(f"on_failure must be 'raise' or 'record', but {on_failure!r} arrived.")
@@ -311,6 +313,6 @@ def _need_options(
         whole = isinstance(shard, tuple) and len(shard) == 2 and all(isinstance(part, int) for part in shard)
         if not whole or not 0 <= shard[0] < shard[1]:
             raise InvalidStudy(f"shard must be (i, k) with 0 <= i < k, but {shard!r} arrived.")
-        start, stop = _share(study, shard)
+        start, stop = _share(study, n, shard)
         if start == stop:
-            raise InvalidStudy(f"shard {shard} of {study.n} replicates is empty; use fewer shards.")
+            raise InvalidStudy(f"shard {shard} of {n} replicates is empty; use fewer shards.")

@@ -29,12 +29,10 @@ from typing import Any, Protocol
 
 from ..errors import InvalidStudy, RingtrueError
 from ..question.study import Study
-from ..replicates.pieces import Raised
 from ..replicates.preflight import preflight
-from ..replicates.record import Failure
-from ..replicates.recording import OnFailure, Recorder
-from ..replicates.simulate import Keep, Outcome, computed
-from ..replicates.spans import lost_span
+from ..replicates.record import Failure, lost_record
+from ..replicates.reducers import fields
+from ..replicates.simulate import Keep, OnFailure, Outcome, Raised, Recorder, compute, header_of
 
 #: Seconds a task should take: long beside the cost of sending it, short beside what an interruption may lose.
 _TASK_SECONDS = 0.5
@@ -53,25 +51,26 @@ class Job:
     """What a worker does: some replicates of a study, or its pre-flight."""
 
     study: Study
+    n: int
     keep: Keep = None
     on_failure: OnFailure = "raise"
 
     def __call__(self, first: int, count: int) -> Outcome:
         """Compute replicates."""
-        return computed(self.study, first, count, keep=self.keep, on_failure=self.on_failure)
+        return compute(self.study, first, count, keep=self.keep, on_failure=self.on_failure)
 
     def checked(self, block: int = 0) -> Outcome | None:
         """Run the pre-flight from a block on; what is refused is raised, a first replicate that fails is returned."""
         try:
-            preflight(self.study, block)
+            preflight(self.study, block, most=max(min(10, -(-self.n // self.unit) - block), 1))
         except Raised as raised:
             if isinstance(raised.error, InvalidStudy):
                 raise raised.error from raised.error.__cause__
             first = block * (self.study.batch or 1)
             recorder = Recorder(self.study, first, 1)
-            recorder.lost([first], raised.error, raised.stage)
-            span = recorder.span()
-            return Outcome(span.part(first, first), span.failures[0], raised.error)
+            recorder.lose([first], raised.error, raised.stage)
+            record = recorder.finish()
+            return Outcome(record.part(first, first), record.failures[0], raised.error)
         return None
 
     @property
@@ -135,7 +134,7 @@ def alone(job: Job, todo: Sequence[Range]) -> Iterator[Outcome]:
         while first < stop:
             count = min(pace.next(stop - first, 1), stop - first)
             outcome = job(first, count)
-            pace.seen(count, outcome.span.seconds)
+            pace.seen(count, outcome.record.seconds)
             first += count
             yield outcome
 
@@ -152,7 +151,7 @@ def shared(job: Job, todo: Sequence[Range], crew: Crew) -> Iterator[Outcome]:
                 first, stop = pending.pop(future)
                 outcome = _result(job, crew, queue, future, first, stop)
                 if outcome is not None:
-                    pace.seen(max(outcome.span.count, 1), outcome.span.seconds)
+                    pace.seen(max(outcome.record.n, 1), outcome.record.seconds)
                     yield outcome
     finally:
         for future in pending:
@@ -177,10 +176,10 @@ def _result(job: Job, crew: Crew, queue: _Queue, future: Future[Any], first: int
             (queue.apart if crew.blames_all else queue.again)(first, stop)
             return None
     failure = Failure(first, "procedure", cause, cause)
-    span = lost_span(first, stop - first, len(job.study.functions), failure)
+    record = lost_record(header_of(job.study), fields(), first, stop - first, failure)
     if job.on_failure == "record":
-        return Outcome(span)
-    return Outcome(span.part(first, first), failure)
+        return Outcome(record)
+    return Outcome(record.part(first, first), failure)
 
 
 class _Queue:
@@ -231,7 +230,7 @@ class _Queue:
 
 def first_check(job: Job, crew: Crew) -> Outcome | None:
     """Have the pre-flight done by a worker; if it dies there, a later block is tried."""
-    blocks = min(3, -(-job.study.n // job.unit))
+    blocks = min(3, -(-job.n // job.unit))
     for block in range(blocks):
         try:
             outcome: Outcome | None = unpacked(crew.check(block).result())
@@ -281,7 +280,7 @@ def do(digest: str, job: bytes, method: str, *args: int) -> tuple[str, Any]:
         outcome = getattr(mine, method)(*args)
     except InvalidStudy as error:
         return type(error).__name__, str(error)
-    return "done", None if outcome is None else Outcome(outcome.span, outcome.failure)
+    return "done", None if outcome is None else Outcome(outcome.record, outcome.failure)
 
 
 def do_numbered(number: int, digest: str, job: bytes, method: str, *args: int) -> tuple[str, Any]:

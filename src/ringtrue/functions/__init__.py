@@ -1,1 +1,29 @@
 """Test functions: what turns a parameter into one real number."""
+
+from .contract import ALL, ALONE, SEVERAL, Context, Sees, TestFunction, printable
+from .families import BestOf, as_testfunctions, default_family, left_out
+from .joint import LogDensity, Mahalanobis
+from .single import Coordinate, Distance, Evaluate, Function, Linear, Vectorized, identity
+
+__all__ = [
+    "ALL",
+    "ALONE",
+    "SEVERAL",
+    "BestOf",
+    "Context",
+    "Coordinate",
+    "Distance",
+    "Evaluate",
+    "Function",
+    "Linear",
+    "LogDensity",
+    "Mahalanobis",
+    "Sees",
+    "TestFunction",
+    "Vectorized",
+    "as_testfunctions",
+    "default_family",
+    "identity",
+    "left_out",
+    "printable",
+]

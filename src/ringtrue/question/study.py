@@ -1,7 +1,7 @@
 """The question: a belief, a model, a procedure, and what is asked of them.
 
 A :class:`Study` coerces what a user hands over, once, and refuses what is ill-posed. It runs nothing and judges
-nothing.
+nothing; how long it is asked is a matter of running it.
 """
 
 from __future__ import annotations
@@ -12,31 +12,22 @@ from functools import cached_property
 from numbers import Integral
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..callables import with_optional
-from ..distributions.contract import as_distribution, stack_values
+from ..distributions import Distribution, as_distribution
 from ..errors import InvalidStudy
-from ..functions.contract import BestOf, TestFunction, as_testfunctions, default_family, left_out, take
-from ..replicates.reducers.energy import entries, units
-from ..replicates.streams import Streams
+from ..functions import BestOf, TestFunction, as_testfunctions, default_family, left_out
+from ..streams import Streams
+from ..values import Generator, stack_values, width
 from .models import as_model, contaminated
 
-Procedure = Callable[[Any, Any, np.random.Generator], Any]
+Procedure = Callable[[Any, Any, Generator], Any]
 
-#: The note of a study whose truths are not draws of the belief.
-OTHER_TRUTH = "theta was drawn from another law than the belief: even the exact posterior need not be uniform."
-#: Draws of the belief that tell the units of its entries.
-_FOR_UNITS = 100
+#: Draws of the belief that set the centre and the scale of the default test functions.
+_REFERENCE = 1000
 
 
 class Question(Protocol):
-    """What the measuring of replicates needs to know: a study has it, and so have arrays of draws."""
-
-    @property
-    def n(self) -> int:
-        """The number of replicates."""
+    """What the reducing of replicates needs to know: a study has it, and so have arrays of draws."""
 
     @property
     def draws(self) -> int:
@@ -67,11 +58,16 @@ class Question(Protocol):
         """What a reader of the result must know about it."""
 
     @property
-    def units(self) -> NDArray[np.float64] | None:
-        """The spread of every entry of theta under the belief; None if theta is not made of numbers."""
+    def of_belief(self) -> bool:
+        """Whether the truths are draws of the belief."""
 
-    def rivals(self, index: NDArray[np.int64]) -> Any:
-        """Two draws of the belief for each of the replicates, on axis 0; None if there are none."""
+    @property
+    def reproducible(self) -> bool:
+        """Whether a replicate can be computed again."""
+
+    @property
+    def truths_known(self) -> Any:
+        """All truths, if they exist already; None if they are drawn as they are needed."""
 
 
 def as_procedure(value: Any) -> Procedure:
@@ -102,11 +98,9 @@ class Study:
     procedure
         mu: ``mu(belief, y)`` or ``mu(belief, y, rng)``, returns a distribution: an array of draws (draws on axis 0),
         a frozen scipy distribution, or one of ringtrue's.
-    n
-        The number of replicates.
     f
-        Test functions: a function, a {name: function} mapping, a list, or a :class:`~ringtrue.BestOf`. Left out: the
-        coordinates, their sum and a distance.
+        Test functions: a function, a {name: function} mapping, a name of theta's, a list of these, or a
+        :class:`~ringtrue.BestOf`. Left out: the coordinates, their sum and a distance.
     draws
         How many draws to take from an output that has no exact law for a test function but can be sampled.
     seed
@@ -117,11 +111,14 @@ class Study:
     truth
         The law that theta is drawn from, if it is not the belief: what happens to a procedure whose belief is wrong.
         Even the exact posterior is then not calibrated, and the weak level is not tested.
+    reproducible
+        False for a procedure that cannot be seeded: a program, a GPU, a threaded sampler. Its replicates cannot be
+        replayed, and a store knows the study by its source and its tag alone.
 
     Examples
     --------
-    >>> from ringtrue.distributions.contract import Normal
-    >>> study = Study(Normal(0, 1), lambda t: t, lambda mu0, y: Normal(y, 1), n=10)
+    >>> from ringtrue import Normal
+    >>> study = Study(Normal(0, 1), lambda t: t, lambda mu0, y: Normal(y, 1))
     >>> [f.name for f in study.functions]
     ['theta', 'distance']
     """
@@ -129,35 +126,63 @@ class Study:
     belief: Any
     model: Any
     procedure: Any
-    n: int
-    f: Any = None
-    draws: int = 99
-    seed: int = 0
-    batch: int | None = None
-    truth: Any = None
+    f: Any = field(default=None, kw_only=True)
+    draws: int = field(default=99, kw_only=True)
+    seed: int = field(default=0, kw_only=True)
+    batch: int | None = field(default=None, kw_only=True)
+    truth: Any = field(default=None, kw_only=True)
+    reproducible: bool = field(default=True, kw_only=True)
     mu0: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        for name in ("n", "draws") + (("batch",) if self.batch is not None else ()):
+        for name in ("draws",) + (("batch",) if self.batch is not None else ()):
             object.__setattr__(self, name, at_least(1, name, getattr(self, name)))
         object.__setattr__(self, "seed", at_least(0, "seed", self.seed))
-        object.__setattr__(self, "mu0", as_distribution(self.belief, what="the belief"))
-        if self.mu0.sample is None:
-            raise InvalidStudy(f"the belief must be something to draw from, but {type(self.belief).__name__} cannot.")
-        truth = self.mu0 if self.truth is None else as_distribution(self.truth, what="the truth's law")
-        if truth.sample is None:
-            raise InvalidStudy(f"truth must be something to draw from, but {type(self.truth).__name__} cannot.")
+        object.__setattr__(self, "mu0", _sampled(self.belief, "the belief"))
+        truth = self.mu0 if self.truth is None else _sampled(self.truth, "the truth's law")
         object.__setattr__(self, "_truth", truth)
         if self.batch is not None and isinstance(self.model, contaminated):
             raise InvalidStudy("a contaminated model tosses one coin per call and cannot be batched; leave out batch=.")
-        object.__setattr__(self, "_model", as_model(self.model))
+        object.__setattr__(self, "_model", None if self.joint else as_model(self.model))
         object.__setattr__(self, "_procedure", as_procedure(self.procedure))
         _ = self.functions
+
+    @classmethod
+    def from_joint(cls, simulate: Any, procedure: Any, **settings: Any) -> Study:
+        """Ask about a model that draws theta and y together.
+
+        Parameters
+        ----------
+        simulate
+            ``simulate(rng)`` returns (theta, y); with ``batch``, ``simulate(batch, rng)`` returns that many of both,
+            the replicate on axis 0.
+        procedure
+            As in :class:`Study`; the belief that it is handed is something to draw theta from.
+        **settings
+            The others of :class:`Study`.
+
+        Examples
+        --------
+        >>> from ringtrue import Normal
+        >>> def simulate(rng):
+        ...     theta = rng.normal()
+        ...     return theta, theta + rng.normal()
+        >>> Study.from_joint(simulate, lambda mu0, y: Normal(y / 2, 0.5**0.5)).functions[0].name
+        'theta'
+        """
+        if not callable(simulate):
+            raise InvalidStudy(f"simulate must be a function of rng, but {type(simulate).__name__} arrived.")
+        if "truth" in settings:
+            raise InvalidStudy("truths come from simulate here; leave out truth=.")
+        return cls(Joint(simulate, settings.get("batch")), simulate, procedure, **settings)
 
     @cached_property
     def functions(self) -> tuple[TestFunction, ...]:
         """The test functions asked about."""
-        return as_testfunctions(default_family(self.reference(1000)) if self.f is None else self.f)
+        if self.f is None or _has_names(self.f):
+            reference = self.reference(_REFERENCE)
+            return as_testfunctions(default_family(reference) if self.f is None else self.f, reference)
+        return as_testfunctions(self.f)
 
     @property
     def selection(self) -> BestOf | None:
@@ -165,12 +190,26 @@ class Study:
         return self.f if isinstance(self.f, BestOf) else None
 
     @property
+    def of_belief(self) -> bool:
+        """Whether the truths are draws of the belief."""
+        return self.truth is None
+
+    @property
+    def truths_known(self) -> None:
+        """No truths exist before they are drawn."""
+        return
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the result must know."""
-        asked = () if self.f is not None or self.units is None else left_out(self.units.size)
-        return asked if self.truth is None else (OTHER_TRUTH, *asked)
+        return () if self.f is not None else left_out(width(self.reference(1)))
 
-    def truths(self, m: int, rng: np.random.Generator) -> Any:
+    @property
+    def joint(self) -> Joint | None:
+        """What draws theta and y together, if one thing does."""
+        return self.belief if isinstance(self.belief, Joint) else None
+
+    def truths(self, m: int, rng: Generator) -> Any:
         """Draw m true parameters."""
         return self._truth.sample(m, rng)  # type: ignore[attr-defined]
 
@@ -183,29 +222,78 @@ class Study:
                 f"the belief must give draws of one shape, but drawing from it raised {type(error).__name__}: {error}."
             ) from error
 
-    @cached_property
-    def units(self) -> NDArray[np.float64] | None:
-        """The spread of every entry of theta under the belief; None if theta is not made of numbers."""
-        numbers = entries(self.mu0.sample(_FOR_UNITS, Streams(self.seed).generator("energy")), 1)
-        return None if numbers is None else units(numbers)
-
-    def rivals(self, index: NDArray[np.int64]) -> Any:
-        """Return two draws of the belief for each replicate of a whole block, or for each of single replicates."""
-        streams = Streams(self.seed)
-        if self.batch is None:
-            pairs = [self.mu0.sample(2, streams.generator("energy", 1 + int(i))) for i in index]
-            return stack_values(pairs, axis=1)
-        drawn = self.mu0.sample(2 * self.batch, streams.generator("energy", 1 + int(index[0]) // self.batch))
-        return stack_values([take(drawn, slice(None, self.batch)), take(drawn, slice(self.batch, None))])
-
-    def simulate(self, theta: Any, rng: np.random.Generator) -> Any:
+    def simulate(self, theta: Any, rng: Generator) -> Any:
         """Draw a dataset."""
         return self._model(theta, rng)  # type: ignore[attr-defined]
 
-    def learn(self, y: Any, rng: np.random.Generator) -> Any:
+    def learn(self, y: Any, rng: Generator) -> Any:
         """Run the procedure, on the belief as the user handed it over, and return its output as a distribution."""
         output = self._procedure(self.belief, y, rng)  # type: ignore[attr-defined]
         return as_distribution(output, what="the procedure's output")
+
+
+def as_study(question: Any, model: Any = None, procedure: Any = None, **settings: Any) -> Study:
+    """Turn a study, or a belief, a model and a procedure, into a study; settings are those that the user gave.
+
+    Examples
+    --------
+    >>> from ringtrue import Normal
+    >>> as_study(Normal(0, 1), lambda t: t, lambda mu0, y: Normal(y, 1), seed=3).seed
+    3
+    """
+    if isinstance(question, Study):
+        if model is not None or procedure is not None or settings:
+            extra = [
+                *(name for name, part in (("model", model), ("procedure", procedure)) if part is not None),
+                *settings,
+            ]
+            raise InvalidStudy(
+                f"a Study says all there is to ask, but {', '.join(extra)} came too; put it into the Study."
+            )
+        return question
+    if model is None or procedure is None:
+        raise InvalidStudy(
+            f"a Study, or a belief, a model and a procedure are needed, but {type(question).__name__} came without "
+            f"{'a model' if model is None else 'a procedure'}."
+        )
+    return Study(question, model, procedure, **settings)
+
+
+def _sampled(value: Any, what: str) -> Any:
+    """Return a distribution that can be drawn from."""
+    found = as_distribution(value, what=what)
+    if found.sample is None:
+        raise InvalidStudy(f"{what} must be something to draw from, but {type(value).__name__} cannot.")
+    return found
+
+
+def _has_names(f: Any) -> bool:
+    family = f.family if isinstance(f, BestOf) else f
+    return isinstance(family, str) or (isinstance(family, (list, tuple)) and any(isinstance(g, str) for g in family))
+
+
+@dataclass(frozen=True, eq=False)
+class Joint(Distribution):
+    """A belief and a model in one: what draws theta and y together."""
+
+    simulate: Any
+    batch: int | None = None
+
+    def sample(self, m: int, rng: Generator) -> Any:
+        """Return m true parameters on axis 0; their data are not used."""
+        return self.pairs(m, rng)[0]
+
+    def pairs(self, m: int, rng: Generator) -> tuple[Any, Any]:
+        """Return m true parameters on axis 0, and their datasets."""
+        if self.batch is not None:
+            return self._both(self.simulate(m, rng))
+        thetas, ys = zip(*(self._both(self.simulate(rng)) for _ in range(m)), strict=True)
+        return stack_values(thetas), ys
+
+    def _both(self, value: Any) -> tuple[Any, Any]:
+        if not isinstance(value, tuple) or len(value) != 2:
+            raise InvalidStudy(f"simulate must return theta and y, but {type(value).__name__} arrived.")
+        return value
 
 
 def at_least(least: int, name: str, value: Any) -> int:

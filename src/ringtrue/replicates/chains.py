@@ -9,7 +9,37 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from ..errors import InvalidStudy
+from ..values import Floats, Ints
+
+#: Chains worth fewer independent draws do not show their own autocorrelation.
+_SHORTEST = 5
+
+
+def thinned(values: Floats, chains: int) -> list[Floats]:
+    """Return, replicate by replicate, draws that are far enough apart to count as independent.
+
+    Parameters
+    ----------
+    values
+        (draws, replicates): Markov chains one behind the other, each in its order.
+    chains
+        How many. All chains of a replicate are thinned alike, by the largest stride that one of them needs.
+    """
+    rows = values.reshape(chains, -1, values.shape[1])
+    length = rows.shape[1]
+    every = stride(np.moveaxis(rows, 0, 1).reshape(length, -1)).reshape(chains, -1).max(axis=0)
+    # From the end: what is left out is the beginning, where a chain may not have settled.
+    return [rows[:, ::-1][:, :: int(step), i].ravel() for i, step in enumerate(every)]
+
+
+def need_long_chains(left: Ints, length: int) -> None:
+    """Refuse chains that are typically worth too few draws; a single one with few left costs nothing but power."""
+    if left.size and np.median(left) < _SHORTEST:
+        raise InvalidStudy(
+            f"a chain must be worth at least {_SHORTEST} independent draws to be ranked among, but chains of {length} "
+            f"are worth {np.median(left):.0f}; they are too short for their autocorrelation: run them longer."
+        )
 
 
 def stride(values: Floats) -> NDArray[np.intp]:

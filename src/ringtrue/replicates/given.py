@@ -5,37 +5,32 @@ Checks the shapes and hands pieces to the same measuring as a run. It simulates 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..distributions.contract import Draws, as_distribution, stack_values
+from ..distributions import Draws, as_distribution
 from ..errors import InvalidStudy
-from ..functions.contract import BestOf, TestFunction, as_testfunctions, default_family, left_out, take
+from ..functions import SEVERAL, BestOf, TestFunction, as_testfunctions, default_family, left_out
 from ..question.study import at_least
-from .pieces import Piece, fitting, is_coordinate, scalar_piece
+from ..values import Numbers, take, width
+from .block import Block, fitting
 from .record import Replicates
-from .recording import OnFailure, Recorder, header_of, raise_failure, reference_size, reference_values
-from .reducers.energy import entries, units
-from .spans import collected
-from .streams import Streams
+from .reducers.weak import reference_size, reference_values
+from .simulate import OnFailure, Recorder, raise_failure, singles
 
 _NO_BELIEF = "weak level not tested: pass belief= to compare with mu0."
 #: Numbers read at once.
 _CHUNK = 2_000_000
-#: Truths that tell the units of their entries.
-_FOR_UNITS = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class _ArrayQuestion:
     """What is asked of arrays of draws."""
 
-    n: int
     draws: int
     seed: int
     batch: int
@@ -43,111 +38,82 @@ class _ArrayQuestion:
     functions: tuple[TestFunction, ...]
     selection: BestOf | None
     notes: tuple[str, ...]
-    truth: Any
-
-    @cached_property
-    def _circle(self) -> NDArray[np.int64]:
-        """Replicates whose truth is finite, shuffled: a file may be sorted, or have every truth several times."""
-        numbers = entries(self.truth, 1)
-        whole = np.arange(0) if numbers is None else np.flatnonzero(np.isfinite(numbers).all(axis=1))
-        return Streams(self.seed).generator("energy").permutation(whole)
-
-    @cached_property
-    def _place(self) -> NDArray[np.int64]:
-        """Where in the circle each replicate is; anywhere if its truth is not finite."""
-        place = np.zeros(self.n, np.int64)
-        place[self._circle] = np.arange(len(self._circle))
-        return place
-
-    @cached_property
-    def units(self) -> NDArray[np.float64] | None:
-        """The spread of every entry over the truths."""
-        numbers = entries(take(self.truth, self._circle[:_FOR_UNITS]), 1)
-        return None if numbers is None or len(numbers) < 3 else units(numbers)
-
-    def rivals(self, index: NDArray[np.int64]) -> Any:
-        """Return the truths of the next two replicates in the circle, which are draws of the belief too."""
-        following = [self._circle[(self._place[index] + step) % len(self._circle)] for step in (1, 2)]
-        return stack_values([take(self.truth, rows) for rows in following])
+    truths_known: Any
+    of_belief: bool = True
+    reproducible: bool = True
 
 
 def replicates_from_draws(
-    theta: Any, draws: Any, *, y: Any, f: Any, belief: Any, iid: bool, seed: int, on_failure: OnFailure
+    theta: Any,
+    draws: Any,
+    *,
+    y: Any = None,
+    f: Any = None,
+    belief: Any = None,
+    iid: bool = True,
+    weights: Numbers = None,
+    seed: int = 0,
+    on_failure: OnFailure = "raise",
 ) -> Replicates:
     """Return the replicates of given truths and draws; see :func:`ringtrue.check_draws` for the shapes.
 
     Examples
     --------
     >>> theta, draws = np.array([0.0, 1.0]), np.array([[1.0, 2.0], [0.0, 2.0]])
-    >>> replicates_from_draws(
-    ...     theta, draws, y=None, f=lambda t: t, belief=None, iid=True, seed=0, on_failure="raise"
-    ... ).rank.ravel()
+    >>> replicates_from_draws(theta, draws, f=lambda t: t).rank.ravel()
     array([0, 1])
     """
     truth = _numeric(theta, "theta")
     n = _length(truth)
     outputs: Any = list(draws) if _ragged(draws) else _numeric(draws, "draws")
+    _need_names(truth, outputs, f)
     most = _fit(truth, outputs, n)
     question = _ArrayQuestion(
-        n=n,
         draws=most,
         seed=at_least(0, "seed", seed),
         batch=n,  # one block: what is random here, resampling by weight, is keyed by it
         mu0=None if belief is None else _belief(belief, truth),
         functions=_functions(f, truth, outputs, y),
         selection=f if isinstance(f, BestOf) else None,
-        notes=(*(() if belief is not None else (_NO_BELIEF,)), *(left_out(_entries(truth)) if f is None else ())),
-        truth=truth,
+        notes=(*(() if belief is not None else (_NO_BELIEF,)), *(left_out(width(truth)) if f is None else ())),
+        truths_known=truth,
     )
     recorder = Recorder(question, 0, n)
-    data = _datasets(y, n)
+    for block in _blocks(recorder, truth, outputs, _datasets(y, n), iid, _weights(weights, n, outputs)):
+        recorder.record(block)
+    record = recorder.finish()
+    if record.failures and on_failure == "raise":
+        raise_failure(question, record.failures[0], recorder.error)
+    return replace(record, reference=reference_values(question, 0, reference_size(question, n)))
+
+
+def _blocks(recorder: Recorder, truth: Any, outputs: Any, data: Any, iid: bool, weights: Any) -> Any:
+    """Cut arrays into blocks of bounded size; draws of different numbers are blocks of one."""
+    question, streams, n = recorder.question, recorder.streams, _length(truth)
     if isinstance(outputs, list):
         for i in range(n):
-            output = Draws(np.asarray(outputs[i]), iid=iid)
-            recorder.record(scalar_piece([(i, take(truth, i), data[i], output)]))
-    else:
-        _record_chunks(recorder, truth, outputs, data, iid=iid, entries=most * _entries(truth))
-    if recorder.failures and on_failure == "raise":
-        raise_failure(question, recorder.span().failures[0], recorder.error)
-    reference = reference_values(question, 0, reference_size(question, n))
-    return collected(header_of(question), n, [recorder.span()], reference)
+            one = Draws(np.asarray(outputs[i]), iid=iid)
+            yield singles(question, streams, [i], [take(truth, i)], (data[i],), (one,))
+        return
+    step = max(1, _CHUNK // max(question.draws * width(truth), 1))
+    for first in range(0, n, step):
+        part = slice(first, min(first + step, n))
+        values = _map(take(outputs, part), lambda array: np.moveaxis(array, 1, 0))
+        some = None if weights is None else weights[part].T
+        index = np.arange(part.start, part.stop)
+        yield Block(question, streams, index, take(truth, part), data[part], Draws(values, iid=iid, weights=some))
 
 
-def recompute(store: Any, *, f: Any, belief: Any = None) -> Replicates:
-    """Ask a stored run about other test functions, from the draws it kept.
-
-    Parameters
-    ----------
-    store
-        A file made with ``run(study, store=..., keep="draws")``.
-    f
-        Test functions of the parameter, as in :class:`~ringtrue.Study`.
-    belief
-        mu0, if the weak level is to be tested; a store does not hold it.
-
-    Notes
-    -----
-    All draws are read into memory. Where an output had an exact law, ranks among its kept draws take its place.
-    """
-    from ..execution.store import Store
-
-    with Store.read(store) as opened:
-        if opened.keep != "draws":
-            raise InvalidStudy(f"{store} must have draws to ask about, but it was made without keep='draws'.")
-        parts, failures = opened.draws(0, opened.n), opened.failures()
-        iid = not any("thinned" in span.notes for span in opened.spans(0, opened.n))
-        seed = opened.header.seed
-    truth, draws = (_unnamed(parts, name) for name in ("theta", "draws"))
-    found = replicates_from_draws(truth, draws, y=None, f=f, belief=belief, iid=iid, seed=seed, on_failure="record")
-    known = {failure.replicate: failure for failure in failures}
-    return replace(found, failures=tuple(known.get(one.replicate, one) for one in found.failures))
-
-
-def _unnamed(parts: Mapping[str, NDArray[Any]], name: str) -> Any:
-    """Return the arrays of a name: one, or a dict of those under it."""
-    if name in parts:
-        return parts[name]
-    return {key.partition("/")[2]: part for key, part in parts.items() if key.startswith(f"{name}/")}
+def _weights(weights: Any, n: int, outputs: Any) -> Any:
+    """Return a weight per replicate and draw."""
+    if weights is None:
+        return None
+    many = np.shape(next(iter(outputs.values())) if isinstance(outputs, Mapping) else outputs)[1:2]
+    if isinstance(outputs, list) or np.shape(weights) != (n, *many):
+        raise InvalidStudy(
+            f"weights must have shape (n, M), one per draw, but {np.shape(weights)} came for {n} replicates."
+        )
+    return np.asarray(weights, float)
 
 
 def _datasets(y: Any, n: int) -> Any:
@@ -175,33 +141,25 @@ def _belief(belief: Any, truth: Any) -> Any:
     return mu0
 
 
-def _record_chunks(recorder: Recorder, truth: Any, draws: Any, y: Any, *, iid: bool, entries: int) -> None:
-    step = max(1, _CHUNK // max(entries, 1))
-    n = _length(truth)
-    for first in range(0, n, step):
-        part = slice(first, min(first + step, n))
-        values = _map(take(draws, part), lambda array: np.moveaxis(array, 1, 0))
-        index = np.arange(part.start, part.stop)
-        recorder.record(Piece(index, take(truth, part), y[part], Draws(values, iid=iid)))
-
-
 def _functions(f: Any, truth: Any, draws: Any, y: Any) -> tuple[TestFunction, ...]:
     pooled = _pooled(truth, draws)
     if f is None:
         family = default_family(pooled)
         # The sum and the distance are in units of the entries' spread: what is left of theta - theta is rounding.
-        varying = tuple(g for g in family if not _constant(g, pooled) and (is_coordinate(g) or _varies(g, pooled)))
+        varying = tuple(
+            g for g in family if not _constant(g, pooled) and (g.kind == "coordinate" or _varies(g, pooled))
+        )
         return varying or family[:1]
-    functions = as_testfunctions(f)
-    blind = [function.name for function in functions if function.level == "exact"] if y is None else []
-    auto = [function.name for function in functions if function.level == "auto"]
+    functions = as_testfunctions(f, pooled)
+    blind = [function.name for function in functions if function.sees == "data"] if y is None else []
+    auto = [function.name for function in functions if function.sees == "output"]
     if blind:
         raise InvalidStudy(f"test functions {blind} see the data, but no y came; pass y=, one dataset per replicate.")
     if auto:
         raise InvalidStudy(f"test functions {auto} need an output with a log density, but draws have none.")
     for function in functions:
-        if function.level == "strong" and _constant(function, pooled):
-            value = float(function.evaluate(take(pooled, slice(0, 1)), 1)[0])
+        if function.sees == "theta" and _constant(function, pooled):
+            value = float(function.evaluate(take(pooled, slice(0, 1)), SEVERAL)[0])
             raise InvalidStudy(
                 f"test function {function.name!r} must vary, but it is {value:.6g} for all truths and draws; leave it "
                 f"out."
@@ -210,14 +168,14 @@ def _functions(f: Any, truth: Any, draws: Any, y: Any) -> tuple[TestFunction, ..
 
 
 def _varies(f: TestFunction, pooled: Any) -> bool:
-    return bool(np.ptp(f.evaluate(pooled, 1)) > 1e-10)
+    return bool(np.ptp(f.evaluate(pooled, SEVERAL)) > 1e-10)
 
 
 def _constant(f: TestFunction, pooled: Any) -> bool:
     """Whether a test function does not vary over truths and draws of the first replicates."""
     try:
-        few = f.evaluate(take(pooled, slice(0, 50)), 1)
-        return bool(np.size(few) and np.ptp(few) == 0 and (f.evaluate(pooled, 1) == few[0]).all())
+        few = f.evaluate(take(pooled, slice(0, 50)), SEVERAL)
+        return bool(np.size(few) and np.ptp(few) == 0 and (f.evaluate(pooled, SEVERAL) == few[0]).all())
     except InvalidStudy:
         raise
     except Exception as error:
@@ -228,7 +186,7 @@ def _constant(f: TestFunction, pooled: Any) -> bool:
 def _pooled(truth: Any, draws: Any, most: int = 200) -> Any:
     """Pool truths and draws of the first replicates; symmetric in truth and draws, so that no test is biased by it."""
     named = isinstance(truth, Mapping)
-    parts = {key: (truth[key], draws[key]) for key in truth} if named else {"": (truth, draws)}
+    parts = {key: (truth[key], draws[key]) for key in truth if key in draws} if named else {"": (truth, draws)}
     rows = {
         key: [np.concatenate([one[i : i + 1], many[i]]) for i in range(min(len(one), most))]
         for key, (one, many) in parts.items()
@@ -308,12 +266,21 @@ def _hint(truth: tuple[int, ...], draws: tuple[int, ...]) -> str:
     return ""
 
 
+def _need_names(truth: Any, draws: Any, f: Any) -> None:
+    """Refuse draws without a name of theta's, unless the user says what is asked about."""
+    if not (isinstance(truth, Mapping) and isinstance(draws, Mapping)):
+        return
+    missing = sorted(set(truth) - set(draws))
+    if missing and (f is None or len(missing) == len(truth)):
+        raise InvalidStudy(
+            f"draws must have the same names as theta, but {missing} are missing; pass f= to ask about the others only."
+        )
+
+
 def _fit_named(truth: Any, draws: Any, n: int) -> int:
     if not (isinstance(truth, Mapping) and isinstance(draws, Mapping)):
         raise InvalidStudy("theta and draws must both be dicts with the same names, or both be arrays.")
-    if missing := sorted(set(truth) - set(draws)):
-        raise InvalidStudy(f"draws must have the same names as theta, but {missing} are missing.")
-    sizes = {key: _fit(truth[key], draws[key], n) for key in truth}
+    sizes = {key: _fit(truth[key], draws[key], n) for key in truth if key in draws}
     if len(set(sizes.values())) > 1:
         raise InvalidStudy(f"named draws must have the same number of draws, but they have {sizes}.")
     return max(sizes.values())
@@ -329,13 +296,7 @@ def _fit_ragged(truth: NDArray[Any], draws: Any, n: int) -> int:
     return max(len(part) for part in draws)
 
 
-def _entries(truth: Any) -> int:
-    if isinstance(truth, Mapping):
-        return sum(_entries(part) for part in truth.values())
-    return int(np.prod(truth.shape[1:], initial=1))
-
-
-def _map(value: Any, function: Any) -> Any:
+def _map(value: Any, function: Callable[[Any], Any]) -> Any:
     if isinstance(value, Mapping):
         return {key: function(part) for key, part in value.items()}
     return function(value)

@@ -8,37 +8,27 @@ It knows no tests and no runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ..distributions.laws import Univariate, scores_from_tails
-from .chains import stride
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from ..distributions.laws import Law, scores_from_tails
+from ..errors import InvalidStudy
+from ..values import Floats, Ints
+from .chains import need_long_chains, thinned
 
 #: The smallest distance of u from 0 and 1: saturated values are kept there, never dropped.
 EDGE = 2.0**-53
 
 
-@dataclass(frozen=True, eq=False)
-class Position:
-    """Where the truths fall in their outputs, one entry per replicate.
-
-    ``u`` is the currency; ``z`` its normal score, accurate beyond the saturation of u; ``rank`` and ``draws`` are
-    -1 and 0 on the exact route.
-    """
-
-    u: Floats
-    z: Floats
-    rank: Ints
-    draws: Ints
+#: Where truths fall in their outputs, one entry per replicate: ``u`` is the currency, ``z`` its normal score, accurate
+#: beyond the saturation of u; ``rank`` and ``draws`` are -1 and 0 on the exact route.
+Place = dict[str, NDArray[Any]]
 
 
-def exact(law: Univariate, truth: Floats, v: Callable[[], Floats]) -> Position:
+def exact(law: Law, truth: Floats, v: Callable[[], Floats]) -> Place:
     """Return the position of truths in laws that are known exactly.
 
     Parameters
@@ -52,15 +42,15 @@ def exact(law: Univariate, truth: Floats, v: Callable[[], Floats]) -> Position:
 
     Examples
     --------
-    >>> from ringtrue.distributions.contract import Normal
-    >>> float(exact(Normal(0, 1), np.zeros(1), lambda: np.ones(1)).u[0])
+    >>> from ringtrue import Normal
+    >>> float(exact(Normal(0, 1), np.zeros(1), lambda: np.ones(1))["u"][0])
     0.5
     """
     if not law.atoms:
         u, z = law.cdf_and_zscore(truth)
-        if np.isinf(z).any():
+        if (far := np.isinf(z)).any():
             z = _spread_over_rounding(law, truth, z, v())
-            u = np.asarray(special.ndtr(z))
+            u = np.where(far, special.ndtr(z), u)
     else:
         below, above = law.cdf_left(truth), law.sf(truth)
         atom = np.maximum(law.cdf(truth) - below, 0)
@@ -68,10 +58,10 @@ def exact(law: Univariate, truth: Floats, v: Callable[[], Floats]) -> Position:
         u = np.asarray(below + share * atom)
         z = scores_from_tails(u, above + (1 - share) * atom)
     none = np.zeros(truth.shape, np.int64)
-    return Position(np.clip(u, EDGE, 1 - EDGE), z, none - 1, none)
+    return {"u": np.clip(u, EDGE, 1 - EDGE), "z": z, "rank": none - 1, "draws": none}
 
 
-def _spread_over_rounding(law: Univariate, truth: Floats, z: Floats, v: Floats) -> Floats:
+def _spread_over_rounding(law: Law, truth: Floats, z: Floats, v: Floats) -> Floats:
     """Return scores with infinite ones spread over what a rounded truth may have been.
 
     A third of all draws of Beta(.01, .01) are the number 0 or 1: points that have probability in floating point only.
@@ -84,19 +74,19 @@ def _spread_over_rounding(law: Univariate, truth: Floats, z: Floats, v: Floats) 
     return np.asarray(np.where(np.isinf(z), spread, z))
 
 
-def ranked(below: Ints, ties: Ints, draws: Ints, v: Floats) -> Position:
+def ranked(below: Ints, ties: Ints, draws: Ints, v: Floats) -> Place:
     """Return the position of truths among draws, from the numbers of draws below and equal.
 
     Examples
     --------
-    >>> int(ranked(np.array([3]), np.array([0]), np.array([9]), np.array([0.5])).rank[0])
+    >>> int(ranked(np.array([3]), np.array([0]), np.array([9]), np.array([0.5]))["rank"][0])
     3
     """
     place = below + v * (ties + 1)
     # V < 1 in exact arithmetic; rounding must not lift the rank out of its cell.
     rank = np.minimum(place.astype(np.int64), below + ties)
     u = np.clip(place / (draws + 1), EDGE, 1 - EDGE)
-    return Position(u, np.asarray(special.ndtri(u)), rank, draws)
+    return {"u": u, "z": np.asarray(special.ndtri(u)), "rank": rank, "draws": draws}
 
 
 def count(values: Floats, truth: Floats) -> tuple[Ints, Ints]:
@@ -194,7 +184,7 @@ def _per_entry(mask: NDArray[np.bool_], d: int) -> Ints:
     return counts
 
 
-def among(values: Floats, truth: Floats, v: Floats, *, iid: bool) -> Position:
+def among(values: Floats, truth: Floats, v: Floats, *, chains: int = 0) -> Place:
     """Return the position of truths among draws, thinning chains to their effective size first.
 
     Parameters
@@ -203,16 +193,68 @@ def among(values: Floats, truth: Floats, v: Floats, *, iid: bool) -> Position:
         Test function values of the draws, shape (draws, replicates).
     truth, v
         Test function values of the truths, and uniforms, one per replicate.
-    iid
-        False for Markov chains.
+    chains
+        How many Markov chains the draws are, one behind the other; 0 if they are independent.
+
+    Returns
+    -------
+    Place
+        With u nan where a draw or the truth is not finite.
     """
-    if iid:
+    need_shape(values, truth)
+    lost = not_finite(values) | ~np.isfinite(truth)
+    if not chains:
         below, ties = count(values, truth)
-        return ranked(below, ties, np.full(truth.shape, len(values), np.int64), v)
-    keep = [values[::-1][:: int(every), i] for i, every in enumerate(stride(values))]
-    below = np.array([np.sum(kept < t) for kept, t in zip(keep, truth, strict=True)])
-    ties = np.array([np.sum(kept == t) for kept, t in zip(keep, truth, strict=True)])
-    return ranked(below, ties, np.array([len(kept) for kept in keep]), v)
+        place = ranked(below, ties, np.full(truth.shape, len(values), np.int64), v)
+    else:
+        keep = thinned(values, chains)
+        below = np.array([np.sum(kept < t) for kept, t in zip(keep, truth, strict=True)])
+        ties = np.array([np.sum(kept == t) for kept, t in zip(keep, truth, strict=True)])
+        place = ranked(below, ties, np.array([len(kept) for kept in keep]), v)
+        need_long_chains(place["draws"][~lost], len(values))
+    place["u"][lost] = np.nan
+    return place
+
+
+class Counts:
+    """Numbers of draws below and at the truths, added up part by part."""
+
+    def __init__(self, truth: Floats) -> None:
+        self.truth, self.draws = truth, 0
+        self.below, self.ties = np.zeros(truth.shape, np.int64), np.zeros(truth.shape, np.int64)
+        self.lost = ~np.isfinite(truth)
+
+    def add(self, values: Floats) -> None:
+        """Count some more draws."""
+        need_shape(values, self.truth)
+        below, ties = count(values, self.truth)
+        self.below += below
+        self.ties += ties
+        self.draws += len(values)
+        self.lost |= not_finite(values)
+
+    def place(self, v: Floats) -> Place:
+        """Return the positions, nan where a draw or the truth is not finite."""
+        place = ranked(self.below, self.ties, np.full(self.truth.shape, self.draws), v)
+        place["u"][self.lost] = np.nan
+        return place
+
+
+def need_shape(values: Floats, truth: Floats) -> None:
+    """Refuse values of draws that do not belong to these truths."""
+    if values.ndim != 2 or values.shape[1:] != truth.shape:
+        raise InvalidStudy(
+            f"test function values of the draws must have shape (draws, {len(truth)}), but {values.shape} arrived."
+        )
+
+
+def not_finite(values: Floats) -> NDArray[np.bool_]:
+    """Find columns with a nan or an infinity; a finite sum proves there is none, at the price of one addition."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspects = ~np.isfinite(values.sum(axis=0))
+    if suspects.any():
+        suspects[suspects] = ~np.isfinite(values[:, suspects]).all(axis=0)
+    return np.asarray(suspects)
 
 
 def member_ranks(values: Floats, truth: Floats, ties: Floats) -> NDArray[np.uint16]:

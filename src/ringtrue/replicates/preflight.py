@@ -9,40 +9,56 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import InvalidStudy
-from ..functions.contract import TestFunction, take
+from ..functions import SEVERAL, Context, TestFunction
 from ..question.study import Study
-from .pieces import Measured, Piece, Raised, copied, measure, scalar_piece, simulate_batch, simulate_one
-from .streams import Streams
+from ..streams import Streams
+from ..values import copied, take
+from .block import Block
+from .reducers import reduce
+from .simulate import Raised, simulate
+
+#: Blocks that are tried before it is said that none can be simulated.
+_TRIES = 10
 
 
-def preflight(study: Study, start: int = 0) -> None:
+def preflight(study: Study, start: int = 0, *, most: int = _TRIES) -> None:
     """Raise InvalidStudy if the study cannot give a trustworthy answer; looks at the blocks from ``start`` on.
+
+    Parameters
+    ----------
+    study
+        The question.
+    start, most
+        The first block to try, and how many.
 
     Examples
     --------
-    >>> from ringtrue.distributions.contract import Normal
-    >>> preflight(Study(Normal(0, 1), lambda t: t, lambda mu0, y: Normal(y, 1), n=5))
+    >>> from ringtrue import Normal
+    >>> preflight(Study(Normal(0, 1), lambda t: t, lambda mu0, y: Normal(y, 1)))
     """
     try:
-        block, piece = first_piece(study, start=start)
+        number, block = first_block(study, start, most)
     except Raised:
         _refuse_constant(study, None)
         raise
-    _refuse_constant(study, piece)
-    if study.batch is not None:
-        _refuse_shared_noise(study, piece)
-    once = measure(study, Streams(study.seed), piece)
-    _refuse_irreproducible(study, piece, once, *_again(study, block))
+    _refuse_constant(study, block)
+    if study.batch is not None and study.joint is None:
+        _refuse_shared_noise(study, block)
+    once = reduce(block)
+    if study.reproducible:
+        again = simulate(study, number)
+        _refuse_irreproducible(block, once, again, reduce(again))
 
 
-def first_piece(study: Study, *, start: int = 0, tries: int = 10) -> tuple[int, Piece]:
+def first_block(study: Study, start: int = 0, most: int = _TRIES) -> tuple[int, Block]:
     """Run the first replicate or batch that does not fail, from fresh streams; raise what the first raised if none."""
     first: Raised | None = None
-    for block in range(start, min(start + tries, -(-study.n // (study.batch or 1)))):
+    for number in range(start, start + most):
         try:
-            return block, _simulated(study, block)
+            return number, simulate(study, number)
         except Raised as raised:
             if isinstance(raised.error, InvalidStudy):
                 raise
@@ -51,32 +67,21 @@ def first_piece(study: Study, *, start: int = 0, tries: int = 10) -> tuple[int, 
     raise first
 
 
-def _simulated(study: Study, block: int) -> Piece:
-    streams = Streams(study.seed)
-    if study.batch is not None:
-        return simulate_batch(study, streams, block)
-    return scalar_piece([(block, *simulate_one(study, streams, block))])
-
-
-def _again(study: Study, block: int) -> tuple[Piece, Measured]:
-    piece = _simulated(study, block)
-    return piece, measure(study, Streams(study.seed), piece)
-
-
-def _refuse_irreproducible(study: Study, piece: Piece, once: Measured, other: Piece, again: Measured) -> None:
+def _refuse_irreproducible(
+    block: Block, once: dict[str, NDArray[Any]], other: Block, again: dict[str, NDArray[Any]]
+) -> None:
     parts = {
-        "the belief's draw": _same(piece.theta, other.theta),
-        "the data": _same(piece.y, other.y),
-        "the output": _same(piece.output, other.output),
-        "the position of the truth": all(
-            np.array_equal(a.u, b.u, equal_nan=True) for a, b in zip(once.positions, again.positions, strict=True)
-        ),
+        "the belief's draw": _same(block.theta, other.theta),
+        "the data": _same(block.y, other.y),
+        "the output": _same(block.outputs.whole, other.outputs.whole),
+        "the position of the truth": np.array_equal(once["u"], again["u"], equal_nan=True),
     }
     moved = next((name for name, same in parts.items() if not same), None)
     if moved is not None:
         raise InvalidStudy(
             f"the same replicate must give the same answer twice, but {moved} moved; use the rng that ringtrue hands "
-            f"over, as in P(theta, rng) and mu(belief, y, rng), and no other randomness."
+            f"over, as in P(theta, rng) and mu(belief, y, rng), and no other randomness. What cannot be seeded is "
+            f"declared with Study(..., reproducible=False)."
         )
 
 
@@ -95,13 +100,13 @@ def _same(a: Any, b: Any) -> bool:
     return True
 
 
-def _refuse_constant(study: Study, piece: Piece | None) -> None:
+def _refuse_constant(study: Study, block: Block | None) -> None:
     """Refuse test functions that are not finite or do not vary where the belief lives."""
     many = study.reference(1000)
     for f in study.functions:
-        if f.level == "auto" or (f.level == "exact" and piece is None):
+        if f.sees == "output" or (f.sees == "data" and block is None):
             continue
-        y = None if piece is None or f.level == "strong" else take(piece.y, 0)
+        y = None if block is None or f.sees == "theta" else take(block.y, 0)
         few = _at_belief(f, many, y, slice(0, 8))
         if not np.isfinite(few).all():
             raise InvalidStudy(
@@ -120,10 +125,10 @@ def _at_belief(f: TestFunction, draws: Any, y: Any, part: slice) -> Any:
     """Evaluate a test function at some draws of the belief, with one dataset if it wants to see one."""
     some, size = take(draws, part), len(range(*part.indices(1000)))
     try:
-        if f.level == "exact":
-            values = np.array([f.evaluate(take(some, j), 0, y=y) for j in range(size)])
+        if f.sees == "data":
+            values = np.array([f.evaluate(take(some, j), Context(0, y)) for j in range(size)])
         else:
-            values = np.asarray(f.evaluate(some, 1), float)
+            values = np.asarray(f.evaluate(some, SEVERAL), float)
         if values.shape != (size,):
             raise ValueError(f"{size} parameters gave values of shape {values.shape}")
     except InvalidStudy:
@@ -147,14 +152,14 @@ def _bad(values: Any) -> float:
     return float(values[~np.isfinite(values)].flat[0])
 
 
-def _refuse_shared_noise(study: Study, piece: Piece) -> None:
+def _refuse_shared_noise(study: Study, block: Block) -> None:
     """Refuse a batched model that adds the same noise to every replicate: right shape, wrong law."""
-    if not isinstance(piece.y, np.ndarray) or len(piece.index) < 2:
+    if not isinstance(block.y, np.ndarray) or len(block.index) < 2:
         return
-    twins = np.zeros(len(piece.index), int)
+    twins = np.zeros(len(block.index), int)
     calls = []
-    for block in range(1, 21):  # coins agree by chance: twenty calls in which all tosses agree are no chance
-        rows = np.asarray(study.simulate(copied(take(piece.theta, twins)), _stream(study, block)))
+    for number in range(1, 21):  # coins agree by chance: twenty calls in which all tosses agree are no chance
+        rows = np.asarray(study.simulate(copied(take(block.theta, twins)), _stream(study, number)))
         if not (rows == rows[:1]).all():
             return
         calls.append(rows)
@@ -165,5 +170,5 @@ def _refuse_shared_noise(study: Study, piece: Piece) -> None:
         )
 
 
-def _stream(study: Study, block: int) -> np.random.Generator:
-    return Streams(study.seed).generator("data", block)
+def _stream(study: Study, number: int) -> np.random.Generator:
+    return Streams(study.seed).generator("data", number)

@@ -1,23 +1,40 @@
-"""What happened: the positions of the truths, kept in arrays that grow with n and never with the number of draws.
+"""What happened: the one record of replicates, in a worker's message, in a store and in a judgement alike.
 
-Everything a judgement needs is here, so that judging needs none of the user's code. This module computes nothing.
+A header says what was asked, named arrays hold what is kept of every replicate, with the replicate on axis 0, and
+failures say which were lost and why. Which arrays there are is open: a record carries, cuts and joins those it does not
+know. None of the user's code is in it, so that judging needs none. This module computes nothing.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..functions.contract import BestOf, Level
-from ..question.study import OTHER_TRUTH
+from ..functions import BestOf, Sees
+from ..values import Floats, Ints
 
-Floats = NDArray[np.float64]
+#: Arrays under this name are truths and draws that were to be kept: large, and of no use to a judgement.
+KEPT = "kept/"
+
+
+@dataclass(frozen=True)
+class Field:
+    """A declared array of the record: its name, its axes behind the replicate, and what stands for a lost replicate."""
+
+    name: str
+    axes: tuple[str, ...] = ("function",)
+    blank: float = np.nan
+
+    @property
+    def dtype(self) -> type[Any]:
+        """Whole numbers cannot be nan: what has another blank is a whole number."""
+        return np.float64 if np.isnan(self.blank) else np.int64
 
 
 @dataclass(frozen=True)
@@ -36,12 +53,51 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Column:
-    """A test function as the judgement sees it: its name, its level, and whether it is an entry of theta."""
+class Asked:
+    """A test function as the record knows it: its name, its kind, and what it sees."""
 
     name: str
-    level: Level
-    coordinate: bool
+    kind: str
+    sees: Sees
+
+
+@dataclass(frozen=True)
+class Header:
+    """What was asked, as far as a judgement needs to know.
+
+    Attributes
+    ----------
+    functions
+        The test functions, one column each.
+    seed
+        Of all random numbers.
+    selection
+        How to choose among the test functions, if a choice was asked for.
+    of_belief
+        Whether the truths are draws of the belief, so that they tell how wide it is.
+    reproducible
+        Whether a replicate can be computed again.
+    notes
+        What a reader of the result must know besides.
+    """
+
+    functions: tuple[Asked, ...]
+    seed: int = 0
+    selection: BestOf | None = None
+    of_belief: bool = True
+    reproducible: bool = True
+    notes: tuple[str, ...] = ()
+
+
+class _Array:
+    """An array of the record by its name."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, record: Any, owner: type | None = None) -> NDArray[Any]:
+        found: NDArray[Any] = record.arrays[self.name]
+        return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,48 +110,77 @@ class Replicates:
         The currency and its normal score, (n, functions).
     rank, draws
         The truth's rank and among how many draws; -1 and 0 where the law was exact.
-    weak_u, weak_z
-        Position of f(vartheta_i), one draw of each output, in mu0's exact law of f; nan where it has none.
-    weak_value, reference
-        f(vartheta_i), and f at fresh draws of mu0; nan or empty where not available.
+    weak_value, weak_u, weak_z
+        f(vartheta_i), one draw of each output, and its position in mu0's exact law of f; nan where there is none.
     truth, mean, sd, crps, interval
         f(theta_i); mean and sd of f under the output, its continuous ranked probability score and the interval score
         of its central 90 % interval, nan where the output does not give them away.
     energy, belief_energy
         (n,): energy scores of the outputs and of the belief, for all entries of theta together; nan if it has only one.
-    members
-        (n, draws + 1, strong functions): ranks of every member as the truth, if they were kept.
+    treated
+        (n,): what was done to draws on the way; see :data:`THINNED` and :data:`WEIGHTED`.
+    arrays
+        All arrays by name, those above and whatever else was kept: ``members``, diagnostics of samplers.
+    reference
+        f at fresh draws of mu0, (draws, functions); empty where the weak level needs none.
+    failures
+        Lost replicates.
     first
         The number of the first row's replicate; not 0 in a shard.
     """
 
-    columns: tuple[Column, ...]
-    u: Floats
-    z: Floats
-    rank: NDArray[np.int64]
-    draws: NDArray[np.int64]
-    weak_u: Floats
-    weak_z: Floats
-    weak_value: Floats
-    reference: Floats
-    truth: Floats
-    mean: Floats
-    sd: Floats
-    crps: Floats
-    interval: Floats
-    energy: Floats
-    belief_energy: Floats
-    members: NDArray[np.uint16] | None = None
+    header: Header
+    arrays: Mapping[str, NDArray[Any]]
     failures: tuple[Failure, ...] = ()
-    selection: BestOf | None = None
-    seed: int = 0
-    notes: tuple[str, ...] = ()
     first: int = 0
+    seconds: float = 0.0
+    reference: Floats = field(default_factory=lambda: np.empty((0, 0)))
+
+    u = _Array()
+    z = _Array()
+    rank = _Array()
+    draws = _Array()
+    weak_value = _Array()
+    weak_u = _Array()
+    weak_z = _Array()
+    truth = _Array()
+    mean = _Array()
+    sd = _Array()
+    crps = _Array()
+    interval = _Array()
+    energy = _Array()
+    belief_energy = _Array()
+    treated = _Array()
+
+    @property
+    def members(self) -> NDArray[np.uint16] | None:
+        """(n, draws + 1, strong functions): ranks of every member as the truth, if every replicate has them."""
+        return self.arrays.get("members")
+
+    @property
+    def functions(self) -> tuple[Asked, ...]:
+        """The test functions asked about."""
+        return self.header.functions
+
+    @property
+    def seed(self) -> int:
+        """The seed of all random numbers."""
+        return self.header.seed
 
     @property
     def n(self) -> int:
         """The number of replicates asked for, lost ones included."""
         return len(self.u)
+
+    @property
+    def stop(self) -> int:
+        """The number of the replicate after the last."""
+        return self.first + self.n
+
+    @property
+    def lost(self) -> int:
+        """How many replicates were lost."""
+        return len(self.failures)
 
     @cached_property
     def kept(self) -> NDArray[np.bool_]:
@@ -105,16 +190,22 @@ class Replicates:
         return kept
 
     @property
-    def of_belief(self) -> bool:
-        """Whether the truths are draws of the belief, so that they tell how wide it is."""
-        return OTHER_TRUTH not in self.notes
-
-    @property
     def rows(self) -> Any:
         """An index of the replicates that were not lost; a slice, which copies nothing, if none was."""
         return np.flatnonzero(self.kept) if self.failures else slice(None)
 
-    def part(self, rows: Any) -> Replicates:
+    def part(self, start: int, stop: int) -> Replicates:
+        """Return the replicates with the numbers from ``start`` to before ``stop``, and their share of the time."""
+        rows = slice(start - self.first, stop - self.first)
+        return replace(
+            self,
+            arrays={name: array[rows] for name, array in self.arrays.items()},
+            failures=tuple(one for one in self.failures if start <= one.replicate < stop),
+            first=start,
+            seconds=self.seconds * (stop - start) / max(self.n, 1),
+        )
+
+    def pick(self, rows: Any) -> Replicates:
         """Return some replicates as a run of their own, numbered from 0.
 
         Parameters
@@ -123,56 +214,33 @@ class Replicates:
             A slice, or the numbers of rows in rising order.
         """
         numbers = np.arange(self.n)[rows]
-        arrays: dict[str, Any] = {
-            one.name: value[rows]
-            for one in fields(self)
-            if isinstance(value := getattr(self, one.name), np.ndarray) and one.name != "reference"
-        }
         place = {int(i) + self.first: j for j, i in enumerate(numbers)} if self.failures else {}
-        lost = (failure for failure in self.failures if failure.replicate in place)
-        failures = tuple(replace(failure, replicate=place[failure.replicate]) for failure in lost)
-        return replace(self, **arrays, failures=failures, first=0)
+        failures = (one for one in self.failures if one.replicate in place)
+        return replace(
+            self,
+            arrays={name: array[rows] for name, array in self.arrays.items()},
+            failures=tuple(replace(one, replicate=place[one.replicate]) for one in failures),
+            first=0,
+        )
 
-    def ordered(self, k: int) -> Floats:
-        """Return the sorted u of column k, lost replicates left out; sorted once for all who ask."""
-        return self._ordered("u", k)
+    def about(self, columns: Sequence[int]) -> Replicates:
+        """Return the same replicates with some of the test functions only."""
+        # What lies behind the function on an axis of its own, such as members, concerns all of them.
+        several = {name: array[:, columns] for name, array in self.arrays.items() if array.ndim == 2}
+        single = {name: array for name, array in self.arrays.items() if array.ndim == 1}
+        functions = tuple(self.functions[k] for k in columns)
+        header = replace(self.header, functions=functions)
+        reference = self.reference[:, columns] if self.reference.size else self.reference
+        return replace(self, header=header, arrays={**several, **single}, reference=reference)
 
-    def weak_ordered(self, k: int) -> Floats:
-        """Return the sorted weak u of column k."""
-        return self._ordered("weak_u", k)
+    def without_kept(self) -> Replicates:
+        """Return the record without truths and draws that were kept."""
+        arrays = {name: array for name, array in self.arrays.items() if not name.startswith(KEPT)}
+        return self if len(arrays) == len(self.arrays) else replace(self, arrays=arrays)
 
-    def _ordered(self, name: str, k: int) -> Floats:
-        if (name, k) not in self._cache:
-            self._cache[name, k] = np.sort(getattr(self, name)[self.rows, k])
-        return self._cache[name, k]
-
-    @cached_property
-    def _cache(self) -> dict[tuple[str, int], Floats]:
-        return {}
-
-    @cached_property
-    def _draw_range(self) -> list[tuple[int, int]]:
-        columns = [self.draws[self.rows, k] for k in range(len(self.columns))]
-        return [(int(column.min()), int(column.max())) if column.size else (0, 0) for column in columns]
-
-    def route(self, k: int) -> str:
-        """Return how column k came to its u."""
-        low, high = self._draw_range[k]
-        if high == 0:
-            return "exact"
-        if low == high:
-            return f"ranks of {low}"
-        return f"ranks of {low}-{high}" if low else "exact or ranks"
-
-    def lattice(self, k: int) -> int | None:
-        """Return the number of draws if column k is ranks among the same number of draws, else None."""
-        low, high = self._draw_range[k]
-        return low if 0 < low == high else None
-
-    def fewest_draws(self) -> int | None:
-        """Return the smallest number of draws that a strong test function was ranked among; None if none was."""
-        strong = [k for k, column in enumerate(self.columns) if column.level == "strong"]
-        return min((low or high for low, high in (self._draw_range[k] for k in strong) if high), default=None)
+    def kept_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the truths and draws that were kept, by name."""
+        return {name.removeprefix(KEPT): part for name, part in self.arrays.items() if name.startswith(KEPT)}
 
     def causes(self) -> list[tuple[str, int, Failure]]:
         """Return the failures grouped by stage and message, most frequent first, with one example each."""
@@ -184,5 +252,124 @@ class Replicates:
         raise TypeError("Replicates is not iterable; use its attributes u, z, rank, draws, failures.")
 
     def __repr__(self) -> str:
-        names = ", ".join(column.name for column in self.columns)
+        names = ", ".join(function.name for function in self.functions)
         return f"Replicates(n={self.n}, f=[{names}], failures={len(self.failures)}, seed={self.seed})"
+
+
+#: What may have been done to the draws of a replicate: bits of ``treated``.
+THINNED, WEIGHTED = 1, 2
+
+
+class Gathering:
+    """A record while it is filled, in any order, with the arrays of some of its replicates at a time.
+
+    Parameters
+    ----------
+    header
+        What was asked.
+    first, stop
+        The numbers of its replicates.
+    fields
+        Arrays that are there in any case, whoever is lost.
+    """
+
+    def __init__(self, header: Header, first: int, stop: int, fields: Iterable[Field] = ()) -> None:
+        self.header, self.first, self.stop = header, first, stop
+        self.failures: list[Failure] = []
+        self.seconds = 0.0
+        self._fields = {one.name: one for one in fields}
+        self._arrays: dict[str, NDArray[Any]] = {}
+        self._came: dict[str, list[Any]] = {}  # the rows that were put, by array
+        self._filled: Counter[str] = Counter()  # and how many they are
+        self._absent = 0  # replicates that were lost before they had any array
+        self._uneven: set[str] = set()
+
+    def put(self, rows: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Copy the arrays of some replicates to their rows; one that others have in another form is given up."""
+        for name, array in arrays.items():
+            if name not in self._arrays:
+                self._arrays[name] = self._empty(array.shape[1:], array.dtype)
+                self._came[name] = []
+            if self._arrays[name].shape[1:] != array.shape[1:]:
+                self._uneven.add(name)
+                continue
+            self._arrays[name][rows] = array
+            self._came[name].append(rows)
+            self._filled[name] += len(array)
+
+    def add(self, part: Replicates) -> None:
+        """Copy a record to its place; its own arrays may go. What reaches beyond the last replicate is left out."""
+        many = min(part.stop, self.stop) - part.first
+        rows = slice(part.first - self.first, part.first - self.first + many)
+        self.put(rows, {name: array[:many] for name, array in part.arrays.items()})
+        self.failures += [one for one in part.failures if one.replicate < self.stop]
+        self.seconds += part.seconds
+        if part.lost >= part.n:  # replicates that are lost as a whole fit whatever the others have
+            self._absent += many
+
+    def lose(self, failures: Iterable[Failure], *, came: bool) -> None:
+        """Take replicates for lost, whether or not they came; the numbers of those that did are blank."""
+        for one in failures:
+            self.failures.append(one)
+            self._absent += not came
+            for name, array in self._arrays.items() if came else ():
+                if array.dtype.kind == "f" and not name.startswith(KEPT):
+                    array[one.replicate - self.first] = np.nan
+
+    def replicates(self, reference: Floats | None = None) -> Replicates:
+        """Return the record; arrays that only some of its replicates have are left out."""
+        for one in self._fields.values():
+            if one.name not in self._arrays:
+                shape = (len(self.header.functions),) if one.axes else ()
+                self._arrays[one.name], self._came[one.name] = self._empty(shape, np.dtype(one.dtype)), []
+        whole = {name: self._filled_up(name) for name in self._arrays if self._is_whole(name)}
+        empty = np.empty((0, len(self.header.functions)))
+        ordered = sorted(self.failures, key=lambda one: one.replicate)
+        known = empty if reference is None else reference
+        return Replicates(self.header, whole, tuple(ordered), self.first, self.seconds, known)
+
+    def _is_whole(self, name: str) -> bool:
+        if name in self._uneven:
+            return False
+        return name in self._fields or self._filled[name] + self._absent >= self.stop - self.first
+
+    def _empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        n = self.stop - self.first
+        # Judging reads column by column: the numbers of a test function lie side by side.
+        return np.empty((*shape, n), dtype).T if len(shape) == 1 else np.empty((n, *shape), dtype)
+
+    def _filled_up(self, name: str) -> NDArray[Any]:
+        """Return an array with blanks where nothing came."""
+        array = self._arrays[name]
+        if self._filled[name] < len(array):
+            gone = np.ones(len(array), bool)
+            for rows in self._came[name]:
+                gone[rows] = False
+            known = self._fields.get(name)
+            array[gone] = known.blank if known else np.nan if array.dtype.kind == "f" else 0
+        return array
+
+
+def lost_record(header: Header, fields: Iterable[Field], first: int, count: int, failure: Failure) -> Replicates:
+    """Return a record whose replicates were all lost for one reason."""
+    blank = Gathering(header, first, first + count, fields)
+    blank.lose((replace(failure, replicate=first + j) for j in range(count)), came=False)
+    return blank.replicates()
+
+
+def join(parts: Iterable[Replicates], *, stop: int | None = None, reference: Floats | None = None) -> Replicates:
+    """Return records of one study, in any order, as one that ends before replicate ``stop``."""
+    ordered = sorted((part for part in parts if stop is None or part.first < stop), key=lambda part: part.first)
+    end = ordered[-1].stop if stop is None else stop
+    if len(ordered) == 1 and ordered[0].stop <= end:  # nothing to copy
+        return ordered[0] if reference is None else replace(ordered[0], reference=reference)
+    whole = Gathering(ordered[0].header, ordered[0].first, end)
+    for part in ordered:
+        whole.add(part)
+    return whole.replicates(reference)
+
+
+def rows_of(index: Ints, first: int) -> Any:
+    """Return the rows of some replicates in a record, a slice if they are consecutive."""
+    whole = int(index[-1]) - int(index[0]) + 1 == len(index)
+    return slice(int(index[0]) - first, int(index[-1]) + 1 - first) if whole else index - first

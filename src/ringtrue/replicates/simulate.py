@@ -1,49 +1,66 @@
-"""From a study to spans of replicates, each replicate a function of (seed, index) alone.
+"""From a study to records of replicates, each replicate a function of (seed, index) alone.
 
-Here replicates are simulated one after the other or batch after batch: what a worker does, wherever it is. It knows no
-tests, no stores and no other workers.
+Here replicates are simulated one after the other or batch after batch, reduced, and put on record; an exception becomes
+a failure here and nowhere else. It is what a worker does, wherever it is. It knows no tests, no stores and no other
+workers.
 """
 
 from __future__ import annotations
 
 import time
+import traceback
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..distributions.batches import draws_available
-from ..errors import InvalidStudy
-from ..functions.contract import take
-from ..question.study import Study
-from .pieces import Piece, Raised, kept_draws, measure, scalar_piece, simulate_batch, simulate_one
-from .record import Failure
-from .recording import OnFailure, Recorder
-from .spans import Span
-from .streams import Streams
+from ..errors import InvalidStudy, NoRoute, ReplicateFailed
+from ..functions import printable
+from ..question.study import Question, Study, at_least
+from ..streams import Streams
+from ..values import copied, stack_values, take
+from .block import Block
+from .record import KEPT, Asked, Failure, Gathering, Header, Replicates, rows_of
+from .reducers import fields, reduce
 
 Keep = Literal["draws"] | None
+OnFailure = Literal["raise", "record"]
 
-#: Scalar replicates whose statistics are computed together; it changes nothing but speed.
+#: Scalar replicates that are reduced together; it changes nothing but speed.
 _GROUP = 128
+
+
+class Raised(Exception):
+    """A user's function raised; says which."""
+
+    def __init__(self, stage: str, error: Exception) -> None:
+        super().__init__(stage, error)
+        self.stage, self.error = stage, error
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What became of some replicates: a span, and, if they were to stop at a failure, that failure.
+    """What became of some replicates: a record, and, if they were to stop at a failure, that failure.
 
     ``error`` is the exception behind the first failure, where it is at hand.
     """
 
-    span: Span
+    record: Replicates
     failure: Failure | None = None
     error: Exception | None = None
 
 
-def computed(study: Study, first: int, count: int, *, keep: Keep = None, on_failure: OnFailure = "record") -> Outcome:
-    """Simulate and measure consecutive replicates.
+def header_of(question: Question) -> Header:
+    """Return what a judgement needs to know of a question."""
+    functions = tuple(Asked(printable(f.name), f.kind, f.sees) for f in question.functions)
+    return Header(
+        functions, question.seed, question.selection, question.of_belief, question.reproducible, question.notes
+    )
+
+
+def compute(study: Study, first: int, count: int, *, keep: Keep = None, on_failure: OnFailure = "record") -> Outcome:
+    """Simulate and reduce consecutive replicates.
 
     Parameters
     ----------
@@ -54,39 +71,103 @@ def computed(study: Study, first: int, count: int, *, keep: Keep = None, on_fail
     keep
         "draws" keeps truths and draws too.
     on_failure
-        "raise" stops at the first failure: the span ends before it (before its batch).
+        "raise" stops at the first failure: the record ends before it (before its batch).
     """
-    start = time.perf_counter()
-    size = study.batch or _GROUP
-    recorder = Recorder(study, first, count)
-    kept: list[tuple[NDArray[np.int64], dict[str, NDArray[Any]]]] = []
+    start, size = time.perf_counter(), study.batch or _GROUP
+    recorder = Recorder(study, first, count, keep=keep)
     for begin in range(first, first + count, size):
-        for piece in _pieces(study, recorder, begin, min(size, first + count - begin), on_failure):
-            recorder.record(piece)
-            if keep:
-                kept.append((piece.index - first, kept_draws(study, recorder.streams, piece)))
-        if on_failure == "raise" and recorder.failures:
+        for block in _blocks(study, recorder, begin, min(size, first + count - begin), on_failure):
+            recorder.record(block)
+        if on_failure == "raise" and recorder.failed:
             break
-    span = recorder.span(seconds=time.perf_counter() - start, kept=_side_by_side(kept, count))
-    if on_failure == "record" or not span.failures:
-        return Outcome(span, None, recorder.error)
-    failure = span.failures[0]
+    record = recorder.finish(time.perf_counter() - start)
+    if on_failure == "record" or not record.failures:
+        return Outcome(record, None, recorder.error)
+    failure = record.failures[0]
     end = failure.replicate if study.batch is None else max(failure.replicate // size * size, first)
-    return Outcome(span.part(first, end), failure, recorder.error)
+    return Outcome(record.part(first, end), failure, recorder.error)
 
 
-def _side_by_side(kept: list[tuple[NDArray[np.int64], dict[str, NDArray[Any]]]], count: int) -> dict[str, NDArray[Any]]:
-    """Return the kept arrays of pieces as those of their span; lost replicates are nan."""
-    if not kept:
-        return {}
-    whole = {name: np.full((count, *part.shape[1:]), np.nan) for name, part in kept[0][1].items()}
-    for index, parts in kept:
-        mine = (index >= 0) & (index < count)
-        for name, part in parts.items():
-            if part.shape[1:] != whole[name].shape[1:]:
-                raise InvalidStudy("draws can be kept if all outputs have equally many, but they do not.")
-            whole[name][index[mine]] = part[mine]
-    return whole
+class Recorder:
+    """A record while it is filled with blocks; what cannot be reduced is recorded as lost.
+
+    Parameters
+    ----------
+    question
+        What is asked, of a study or of arrays of draws.
+    first, count
+        The replicates of the record.
+    keep
+        What is kept besides.
+    """
+
+    def __init__(self, question: Question, first: int, count: int, *, keep: Keep = None) -> None:
+        self.question, self.first, self.stop, self.keep = question, first, first + count, keep
+        self.streams = Streams(question.seed)
+        self.gathering = Gathering(header_of(question), first, first + count, fields())
+        self.error: Exception | None = None  # behind the first failure
+
+    @property
+    def failed(self) -> bool:
+        """Whether a replicate was lost."""
+        return bool(self.gathering.failures)
+
+    def record(self, block: Block) -> None:
+        """Reduce a block and keep the result; if it cannot be reduced whole, its replicates one by one."""
+        try:
+            arrays = reduce(block, self.keep)
+        except Exception as error:
+            if block.outputs.members is None or block.b == 1:
+                stage = "output" if isinstance(error, NoRoute) else "test function"
+                self.lose(block.index[self._mine(block)], error, stage)
+                return
+            for j in range(block.b):
+                self.record(block.alone(j))
+            return
+        mine = self._mine(block)
+        index = block.index[mine]
+        self.gathering.put(rows_of(index, self.first), {name: array[mine] for name, array in arrays.items()})
+        bad = np.isnan(arrays["u"][mine])
+        if bad.any():
+            self._lose_numbers(block, mine, bad)
+
+    def _mine(self, block: Block) -> slice:
+        """Return which replicates of a block belong to the record; a batch may reach beyond it, at both ends."""
+        start, stop = np.searchsorted(block.index, [self.first, self.stop])
+        return slice(int(start), int(stop))
+
+    def _lose_numbers(self, block: Block, mine: slice, bad: Any) -> None:
+        """Lose the replicates whose numbers are not finite, for the reason their output gives if it gives one."""
+        for j in np.flatnonzero(bad.any(axis=1)):
+            names = ", ".join(repr(f.name) for k, f in enumerate(block.functions) if bad[j, k])
+            place = int(j) + mine.start
+            reason = block.outputs.lost.get(place, f"finite numbers were expected, but {names} is nan or infinite")
+            self.lose(block.index[place : place + 1], ReplicateFailed(reason), "output", came=True)
+
+    def lose(self, rows: Iterable[int], error: Exception, stage: str, *, came: bool = False) -> None:
+        """Record lost replicates."""
+        ours = isinstance(error, (ReplicateFailed, InvalidStudy))
+        message = (str(error) if ours else f"{type(error).__name__}: {error}").rstrip(".")
+        text = "".join(traceback.format_exception(error))
+        self.error = self.error or error
+        self.gathering.lose((Failure(int(i), stage, message, text) for i in rows), came=came)
+
+    def finish(self, seconds: float = 0.0) -> Replicates:
+        """Return the record."""
+        self.gathering.seconds = seconds
+        record = self.gathering.replicates()
+        if self.keep and record.lost < record.n and not any(name.startswith(KEPT) for name in record.arrays):
+            raise InvalidStudy("draws can be kept if all outputs have equally many, but they do not.")
+        return record
+
+
+def raise_failure(question: Question, failure: Failure, error: Exception | None) -> NoReturn:
+    """Raise the failure of a replicate, with the call that runs it alone."""
+    again = f"Replay it alone with {failure.replay}, or pass" if isinstance(question, Study) else "Pass"
+    raise ReplicateFailed(
+        f"replicate {failure.replicate} failed in the {failure.stage}: {failure.error}. {again} on_failure='record' to "
+        f"go on without it."
+    ) from error
 
 
 def replay(study: Study, replicate: int) -> tuple[Any, Any, Any]:
@@ -97,20 +178,15 @@ def replay(study: Study, replicate: int) -> tuple[Any, Any, Any]:
     For a batched study the batch that holds the replicate is run; theta and y are the replicate's own.
     """
     need_study(study)
-    if isinstance(replicate, bool) or not isinstance(replicate, Integral) or not 0 <= replicate < study.n:
-        raise InvalidStudy(f"replicate must lie in 0..{study.n - 1}, but {replicate!r} arrived.")
-    streams = Streams(study.seed)
+    i = at_least(0, "replicate", replicate)
     try:
-        if study.batch is None:
-            done = simulate_one(study, streams, int(replicate))
-            measure(study, streams, scalar_piece([(int(replicate), *done)]))
-            return done
-        block, inside = divmod(int(replicate), study.batch)
-        piece = simulate_batch(study, streams, block)
-        measure(study, streams, piece)
-        return take(piece.theta, inside), take(piece.y, inside), piece.output
+        block = simulate(study, i // (study.batch or 1))
+        reduce(block)
     except Raised as raised:
         raise raised.error from None
+    j = i % (study.batch or 1)
+    members = block.outputs.members
+    return take(block.theta, j), take(block.y, j), block.outputs.whole if members is None else members[j]
 
 
 def need_study(study: Any) -> None:
@@ -119,31 +195,92 @@ def need_study(study: Any) -> None:
         raise TypeError(f"a ringtrue.Study is needed, but {type(study).__name__} arrived.")
 
 
-def _pieces(study: Study, recorder: Recorder, first: int, count: int, on_failure: OnFailure) -> list[Piece]:
+def _blocks(study: Study, recorder: Recorder, first: int, count: int, on_failure: OnFailure) -> Iterator[Block]:
+    """Simulate replicates and put outputs of one kind together; those that fail are the recorder's."""
     if study.batch is not None:
-        return _batch(study, recorder, first, count)
-    return _scalars(study, recorder, first, count, on_failure)
-
-
-def _scalars(study: Study, recorder: Recorder, first: int, count: int, on_failure: OnFailure) -> list[Piece]:
-    """Simulate replicates one by one and put outputs of one kind together; those that fail are the recorder's."""
+        try:
+            yield simulate(study, first // study.batch, recorder.streams)
+        except Raised as raised:
+            recorder.lose(range(first, first + count), raised.error, raised.stage)
+        return
     kinds: dict[Any, list[tuple[int, Any, Any, Any]]] = {}
     for i in range(first, first + count):
         try:
-            done = (i, *simulate_one(study, recorder.streams, i))
+            theta, y, output = _simulated(study, recorder.streams, i)
         except Raised as raised:
-            recorder.lost([i], raised.error, raised.stage)
+            recorder.lose([i], raised.error, raised.stage)
             if on_failure == "raise":
                 break
         else:
-            kinds.setdefault((type(done[3]), draws_available(done[3])), []).append(done)
-    return [scalar_piece(alike) for alike in kinds.values()]
+            kinds.setdefault((type(output), output.size), []).append((i, theta, y, output))
+    for alike in kinds.values():
+        yield singles(study, recorder.streams, *zip(*alike, strict=True))
 
 
-def _batch(study: Study, recorder: Recorder, first: int, count: int) -> list[Piece]:
-    """Simulate one batch; if it fails, all its replicates are lost."""
+def singles(question: Question, streams: Streams, index: Any, thetas: Any, ys: Any, outputs: Any) -> Block:
+    """Return single replicates as a block."""
+    return Block(question, streams, np.array(index, np.int64), stack_values(thetas), ys, outputs)
+
+
+def simulate(study: Study, block: int, streams: Streams | None = None) -> Block:
+    """Simulate one block of a study: a replicate, or a batch, always a full one, so that n can be extended later."""
+    streams = streams or Streams(study.seed)
+    if study.batch is None:
+        theta, y, output = _simulated(study, streams, block)
+        return singles(study, streams, [block], [theta], (y,), (output,))
+    theta, y, output = _simulated(study, streams, block)
+    _need_batch(y, output, study.batch)
+    index = np.arange(block * study.batch, (block + 1) * study.batch)
+    return Block(study, streams, index, theta, y, output)
+
+
+def _simulated(study: Study, streams: Streams, block: int) -> tuple[Any, Any, Any]:
+    """Return theta, y and output of a replicate or a batch."""
     try:
-        return [simulate_batch(study, recorder.streams, first // (study.batch or 1))]
-    except Raised as raised:
-        recorder.lost(range(first, first + count), raised.error, raised.stage)
-        return []
+        theta, y = _truth(study, streams, block)
+    except Exception as error:
+        raise Raised("model" if study.joint else "belief", error) from error
+    try:
+        # Copies, because models work in place and reuse buffers: the truth must stay what it was.
+        y = copied(study.simulate(copied(theta), streams.generator("data", block)) if study.joint is None else y)
+        if y is None:
+            raise InvalidStudy("the model must return a dataset, but it returned None; is a return statement missing?")
+    except Exception as error:
+        raise Raised("model", error) from error
+    try:
+        output = study.learn(copied(y), streams.generator("procedure", block))
+    except Exception as error:
+        raise Raised("procedure", error) from error
+    return theta, y, output.copied() if study.batch is None else output
+
+
+def _truth(study: Study, streams: Streams, block: int) -> tuple[Any, Any]:
+    """Draw the truth of a replicate or the truths of a batch, and with them the data if one thing draws both."""
+    rng = streams.generator("truth", block)
+    if study.joint is None:
+        theta, y = study.truths(study.batch or 1, rng), None
+    else:
+        theta, y = study.joint.pairs(study.batch or 1, rng)
+    if study.batch is not None:
+        return theta, y
+    return take(theta, 0), None if y is None else y[0]
+
+
+def _need_batch(y: Any, output: Any, size: int) -> None:
+    """Refuse a batched model or procedure that does not return one dataset or output per replicate."""
+    if isinstance(y, tuple):
+        error = (
+            "a batched model must return data that can be cut into datasets, an array or a dict, but a tuple arrived."
+        )
+        raise Raised("model", InvalidStudy(error))
+    if isinstance(y, (np.ndarray, list, float, int)) and np.shape(y)[:1] != (size,):
+        error = f"a batched model must return {size} datasets, one per replicate on axis 0, but {np.shape(y)} arrived."
+        raise Raised("model", InvalidStudy(error))
+    found = output.batch
+    if found is not None and found != size:
+        arrived = f"{found} of them" if found else "a single one"
+        error = (
+            f"a batched procedure must return a batch of {size} outputs, one per replicate, but {arrived} arrived "
+            f"({type(output).__name__}; draws have shape (draws, replicates, ...))."
+        )
+        raise Raised("procedure", InvalidStudy(error))

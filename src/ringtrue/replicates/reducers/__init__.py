@@ -1,1 +1,51 @@
-"""What is kept of every replicate besides its position."""
+"""Reducers: from a block of replicates to the few numbers that are kept of each.
+
+A reducer is a file in this folder with a ``REDUCER``: it declares the arrays that it fills and turns a block into them.
+Nothing else has to know of it: the record carries whatever arrays there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from ..block import Block
+from ..record import Field
+
+
+class Reducer(Protocol):
+    """What a file of this folder provides."""
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """Arrays that are there for every replicate; those that only some runs have need not be declared."""
+
+    @property
+    def keep(self) -> str | None:
+        """The ``keep=`` of a run that asks for it; None if every run does."""
+
+    def __call__(self, block: Block) -> Mapping[str, NDArray[Any]]:
+        """Return arrays by name, the replicate on axis 0."""
+
+
+@cache
+def reducers(keep: str | None = None) -> tuple[Reducer, ...]:
+    """Return the reducers of a run."""
+    found = [import_module(f"{__name__}.{module.name}").REDUCER for module in iter_modules(__path__)]
+    return tuple(one for one in found if one.keep in (None, keep))
+
+
+def fields() -> tuple[Field, ...]:
+    """Return all declared arrays."""
+    return tuple(field for one in reducers() for field in one.fields)
+
+
+def reduce(block: Block, keep: str | None = None) -> dict[str, NDArray[Any]]:
+    """Return everything that is kept of a block."""
+    block.need_route()
+    return {name: array for one in reducers(keep) for name, array in one(block).items()}

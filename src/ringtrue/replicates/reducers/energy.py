@@ -2,38 +2,98 @@
 
 For draws X, X' of an output it is E |X - theta| - E |X - X'| / 2, in one dimension the continuous ranked probability
 score. Distances are in units of the belief's spread, entry by entry, so that no unit of measurement decides. It is
-estimated without bias from as few as two draws. This module knows arrays; it must not know studies or tests.
+estimated without bias from as few as two draws.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from ...question.study import Question
+from ...streams import Streams
+from ...values import Floats, Ints, entries, stack_values, take
+from ..block import SCORED, Block, spread_out
+from ..record import Field
 
-#: Draws that are enough: the score is averaged over replicates, whose noise drowns that of more.
-ENOUGH = 20
+#: Draws of the belief, and truths that exist already, that tell the units of their entries.
+_OF_BELIEF, _OF_TRUTHS = 100, 1000
 
 
-def entries(value: Any, lead: int) -> Floats | None:
-    """Return a parameter's numbers on the last axis, behind its leading ones; None if it is not made of numbers.
+class Energy:
+    """The scores of the outputs and of the belief; nan if theta is not made of several numbers."""
 
-    Examples
-    --------
-    >>> entries({"b": np.ones((3, 2, 2)), "a": np.zeros(3)}, 1).tolist()[0]
-    [0.0, 1.0, 1.0, 1.0, 1.0]
-    """
-    if isinstance(value, Mapping):
-        parts = [entries(value[name], lead) for name in sorted(value)]
-        found = [part for part in parts if part is not None]
-        return np.concatenate(found, axis=-1) if found and len(found) == len(parts) else None
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
-        return None
-    return value.reshape(*value.shape[:lead], -1).astype(np.float64)
+    fields = (Field("energy", ()), Field("belief_energy", ()))
+    keep = None
+
+    def __call__(self, block: Block) -> Mapping[str, NDArray[Any]]:
+        """Return both scores of every replicate."""
+        theta = entries(block.theta, 1)
+        rivals = None if theta is None or theta.shape[1] < 2 else _rivals(block.question)
+        if theta is None or rivals is None or rivals.units is None:
+            return {field.name: np.full(block.b, np.nan) for field in self.fields}
+        score, belief = EnergyScore(theta, rivals.units), EnergyScore(theta, rivals.units)
+        for part in _some_draws(block):
+            score.add(part)
+        belief.add(rivals.of(block.index))
+        return {"energy": score.value(), "belief_energy": belief.value()}
+
+
+def _some_draws(block: Block) -> Any:
+    ready = block.outputs.ready
+    if ready is not None:
+        found: Any = iter([spread_out(ready.values)])
+    else:
+        found = () if block.outputs.whole.sample is None else block.outputs.some_draws()
+    names = set(block.theta) if isinstance(block.theta, Mapping) else None
+    # A score of some entries of theta would not be comparable with the belief's, which is one of all.
+    return (part for part in found if names is None or set(part) == names)
+
+
+class _OfBelief:
+    """Two draws of the belief for each replicate, to predict its truth with."""
+
+    def __init__(self, question: Question) -> None:
+        self.question, self.streams = question, Streams(question.seed)
+        numbers = entries(question.mu0.sample(_OF_BELIEF, self.streams.generator("energy")), 1)
+        self.units = None if numbers is None else units(numbers)
+
+    def of(self, index: Ints) -> Any:
+        """Return two draws for each replicate of a whole block, or for each of single replicates."""
+        mu0, size = self.question.mu0, self.question.batch
+        if size is None:
+            return stack_values([mu0.sample(2, self.streams.generator("energy", 1 + int(i))) for i in index], axis=1)
+        drawn = mu0.sample(2 * size, self.streams.generator("energy", 1 + int(index[0]) // size))
+        return stack_values([take(drawn, slice(None, size)), take(drawn, slice(size, None))])
+
+
+class _OfTruths:
+    """The truths of two others for each replicate, which are draws of the belief too."""
+
+    def __init__(self, question: Question) -> None:
+        self.truth = question.truths_known
+        numbers = entries(self.truth, 1)
+        whole = np.arange(0) if numbers is None else np.flatnonzero(np.isfinite(numbers).all(axis=1))
+        # Shuffled, since a file may be sorted, or have every truth several times.
+        self.circle = Streams(question.seed).generator("energy").permutation(whole)
+        self.place = np.zeros(0 if numbers is None else len(numbers), np.int64)
+        self.place[self.circle] = np.arange(len(self.circle))
+        some = None if numbers is None else entries(take(self.truth, self.circle[:_OF_TRUTHS]), 1)
+        self.units = None if some is None or len(some) < 3 else units(some)
+
+    def of(self, index: Ints) -> Any:
+        """Return the truths of the next two replicates in the circle."""
+        following = [self.circle[(self.place[index] + step) % len(self.circle)] for step in (1, 2)]
+        return stack_values([take(self.truth, rows) for rows in following])
+
+
+@lru_cache(maxsize=4)  # its units are the same for all blocks
+def _rivals(question: Question) -> _OfBelief | _OfTruths:
+    return _OfBelief(question) if question.truths_known is None else _OfTruths(question)
 
 
 def units(sample: Floats) -> Floats:
@@ -50,22 +110,6 @@ def units(sample: Floats) -> Floats:
     deviation = np.abs(sample - middle).mean(axis=0)
     unit = np.where(high > low, high - low, deviation)
     return np.where(unit > 0, unit, np.inf)
-
-
-def spread_out(draws: NDArray[Any]) -> NDArray[Any]:
-    """Return enough of the draws on axis 0, evenly spaced, so that neighbours are half of them apart.
-
-    Neighbours make pairs, and a Markov chain must not count its own inertia as sharpness.
-
-    Examples
-    --------
-    >>> spread_out(np.arange(100)).tolist()[:4]
-    [0, 50, 5, 55]
-    """
-    some = draws[:: -(-len(draws) // ENOUGH)]
-    half = len(some) // 2
-    order = np.stack([np.arange(half), np.arange(half) + half], axis=1).ravel()
-    return np.asarray(some[order])
 
 
 class EnergyScore:
@@ -95,7 +139,7 @@ class EnergyScore:
     def add(self, draws: Any) -> None:
         """Take draws (draws, replicates, ...) into account, up to as many as are enough; each odd one makes a pair."""
         size = len(next(iter(draws.values()))) if isinstance(draws, Mapping) else len(draws)
-        for j in range(min(size, ENOUGH - self.count)):
+        for j in range(min(size, SCORED - self.count)):
             one = {name: part[j] for name, part in draws.items()} if isinstance(draws, Mapping) else draws[j]
             numbers = entries(one, 1)
             assert numbers is not None
@@ -121,3 +165,6 @@ class EnergyScore:
 
 def _lengths(vectors: Floats) -> Floats:
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", vectors, vectors)))
+
+
+REDUCER = Energy()

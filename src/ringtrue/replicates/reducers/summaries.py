@@ -1,34 +1,55 @@
 """What an output says about the truth besides where it falls: centre, width, and scores.
 
 A procedure that ignores the data is calibrated and worthless; these numbers tell it from a useful one. They are the
-same whether an output is a law or draws, except that draws are subsampled. This module knows neither studies nor tests.
+same whether an output is a law or draws, except that draws are subsampled.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from ...distributions.laws import Univariate
+from ...distributions import Law
+from ...values import Floats
+from ..block import Block
+from ..record import Field
 
-Floats = NDArray[np.float64]
-
-#: What is kept of every replicate and test function: f(theta), mean and sd of f under the output, the continuous ranked
-#: probability score, and the interval score of the central 90 % interval; nan where the output does not give it away.
+#: f(theta), mean and sd of f under the output, the continuous ranked probability score, and the interval score of the
+#: central 90 % interval; nan where the output does not give it away.
 SUMMARY = ("truth", "mean", "sd", "crps", "interval")
 NOMINAL = 0.9
 Summaries = tuple[Floats, Floats, Floats, Floats, Floats]
 UNKNOWN: Floats = np.array(np.nan)
-#: Draws that are enough: the summaries are averages over replicates, whose noise drowns theirs.
-MOST = 100
 
 
-def of_law(law: Univariate, truth: Floats) -> Summaries:
+class Summarised:
+    """The summaries of every test function."""
+
+    fields = tuple(Field(name) for name in SUMMARY)
+    keep = None
+
+    def __call__(self, block: Block) -> Mapping[str, NDArray[Any]]:
+        """Return the summaries side by side."""
+        each = [
+            of_draws(block.ranked[k].some, block.truths[k]) if law is None else of_law(law, block.truths[k])
+            for k, law in enumerate(block.laws)
+        ]
+        arrays = {name: np.empty((len(each), block.b)) for name in SUMMARY}
+        for k, summaries in enumerate(each):
+            for name, row in zip(SUMMARY, summaries, strict=True):
+                arrays[name][k] = row
+        return {name: array.T for name, array in arrays.items()}
+
+
+def of_law(law: Law, truth: Floats) -> Summaries:
     """Return the summaries of exact laws, each a number or one per replicate.
 
     Examples
     --------
-    >>> from ringtrue.distributions.contract import Normal
+    >>> from ringtrue import Normal
     >>> [round(float(row), 4) for row in of_law(Normal(0, 1), np.array(0.0))]
     [0.0, 0.0, 1.0, 0.2337, 3.2897]
     """
@@ -44,7 +65,7 @@ def of_law(law: Univariate, truth: Floats) -> Summaries:
 
 
 def of_draws(values: Floats, truth: Floats) -> Summaries:
-    """Return the summaries of draws (draws, replicates), from at most a hundred of them, evenly spaced.
+    """Return the summaries of draws (draws, replicates).
 
     The score is the fair one: unbiased for that of the law the draws come from, however few they are. Pairs are taken
     half the sample apart, so that a Markov chain does not count its own inertia as sharpness.
@@ -55,7 +76,7 @@ def of_draws(values: Floats, truth: Floats) -> Summaries:
     [1.0, 1.0, 1.4142135623730951, 0.0, nan]
     """
     # Replicates first and contiguous, so that a sum does not depend on how many are summed side by side.
-    some = np.ascontiguousarray(values[:: -(-len(values) // MOST)].T)
+    some = np.ascontiguousarray(values.T)
     with np.errstate(invalid="ignore", over="ignore"):  # lost replicates have draws that are not finite
         return _of_rows(some, truth)
 
@@ -79,3 +100,6 @@ def interval_score(low: Floats, high: Floats, truth: Floats) -> Floats:
     """Return the width of 90 % intervals, and twenty times how far outside the truth lies."""
     outside = np.maximum(low - truth, 0) + np.maximum(truth - high, 0)
     return np.asarray(high - low + 2 / (1 - NOMINAL) * outside)
+
+
+REDUCER = Summarised()

@@ -1,0 +1,143 @@
+"""Distributions that are known by their draws: independent ones, weighted ones, Markov chains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..values import Floats, Generator, Numbers, take
+from .contract import Distribution
+
+
+@dataclass(frozen=True, eq=False)
+class Draws(Distribution):
+    """A distribution known by its draws: an array with draws on axis 0, or a dict of such arrays.
+
+    Parameters
+    ----------
+    values
+        Shape (m, ...). In a batch of outputs, axis 1 is the replicate.
+    iid
+        False for a Markov chain, in its order.
+    weights
+        Shape (m,), or (m, n) in a batch of n outputs. The draws are resampled to the effective size of the weights,
+        which is approximate.
+    chains
+        The number of Markov chains of equal length that lie one behind the other on axis 0.
+    diagnostics
+        Numbers that the sampler says of itself, by name: one each, or one per output of a batch. They are kept with
+        the replicate.
+
+    Examples
+    --------
+    >>> Draws(np.zeros(10)).size
+    10
+    """
+
+    values: Any
+    iid: bool = True
+    weights: Numbers = None
+    chains: int | None = None
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.iid, (bool, np.bool_)):
+            raise ValueError(f"iid must be True or False, but {self.iid!r} arrived.")
+        arrays = _arrays(self.values)
+        object.__setattr__(self, "values", arrays if isinstance(self.values, Mapping) else arrays[None])
+        if self.chains is not None:
+            _need_chains(self.chains, self.size)
+            object.__setattr__(self, "iid", False)
+        if self.weights is not None:
+            weights = normalised(self.weights, self.size, self.batch)
+            object.__setattr__(self, "weights", None if np.ptp(weights) == 0 else weights)
+
+    @property
+    def batch(self) -> int:
+        """How many outputs lie side by side; 0 if draws have no further axis."""
+        first = next(iter(self.values.values())) if isinstance(self.values, Mapping) else self.values
+        return int(first.shape[1]) if first.ndim > 1 else 0
+
+    @property
+    def size(self) -> int:
+        """The number of draws."""
+        values = next(iter(self.values.values())) if isinstance(self.values, Mapping) else self.values
+        return len(values)
+
+    def sample(self, m: int, rng: Generator) -> Any:
+        """Return m of the draws, chosen at random with replacement."""
+        return take(self.values, rng.choice(self.size, size=m, p=self.weights))
+
+    def members(self) -> list[Draws]:
+        """Return the outputs of a batch one by one, each with its own weights and diagnostics."""
+        weights = None if self.weights is None else np.broadcast_to(self.weights.T, (self.batch, self.size))
+        return [
+            Draws(
+                take(self.values, (slice(None), j)),
+                self.iid,
+                None if weights is None else weights[j],
+                self.chains,
+                {name: np.broadcast_to(value, (self.batch,))[j] for name, value in self.diagnostics.items()},
+            )
+            for j in range(self.batch)
+        ]
+
+    def distinct(self, m: int, rng: Generator) -> Any:
+        """Return m different ones of the draws, if there are as many."""
+        if m > self.size or self.weights is not None:
+            return self.sample(m, rng)
+        return take(self.values, rng.permutation(self.size)[:m])
+
+    def copied(self) -> Draws:
+        """Return the same draws in arrays of their own."""
+        if isinstance(self.values, Mapping):
+            return replace(self, values={name: part.copy() for name, part in self.values.items()})
+        return replace(self, values=self.values.copy())
+
+    def equally_weighted(self, rng: Generator) -> Draws:
+        """Return as many equally weighted draws as the weights are worth (systematic resampling)."""
+        if self.weights is None:
+            return self
+        weights = np.asarray(self.weights)
+        m = max(int((1 + 1e-9) / np.square(weights).sum()), 1)
+        places = (rng.permutation(m) + rng.random()) / m
+        chosen = np.minimum(np.searchsorted(np.cumsum(weights), places), self.size - 1)
+        return Draws(take(self.values, chosen), iid=self.iid, diagnostics=self.diagnostics)
+
+
+def _arrays(values: Any) -> dict[Any, NDArray[Any]]:
+    """Return draws as arrays by name, None for one without, or say what is wrong with them."""
+    parts = values if isinstance(values, Mapping) else {None: values}
+    arrays = {key: np.asarray(part) for key, part in parts.items()}
+    sizes = {part.shape[0] if part.ndim else 0 for part in arrays.values()}
+    if sizes in ({0}, set()) or len(sizes) > 1:
+        raise ValueError(
+            f"Draws needs at least one draw on axis 0 of every array, but shapes "
+            f"{[part.shape for part in arrays.values()]} arrived."
+        )
+    bad = next((part.dtype for part in arrays.values() if part.dtype.kind not in "biuf"), None)
+    if bad is not None:
+        raise ValueError(f"Draws needs arrays of numbers, but an array of dtype {bad} arrived.")
+    return arrays
+
+
+def _need_chains(chains: Any, size: int) -> None:
+    if isinstance(chains, bool) or not isinstance(chains, (int, np.integer)) or chains < 1 or size % chains:
+        raise ValueError(f"chains must be a whole number that divides the {size} draws, but {chains!r} arrived.")
+
+
+def normalised(weights: ArrayLike, size: int, batch: int = 0) -> Floats:
+    """Return weights that add up to one over the draws, or say what is wrong with them."""
+    w = np.asarray(weights, float)
+    shapes = ((size,), (size, batch)) if batch else ((size,),)
+    total = w.sum(axis=0) if w.shape in shapes else np.zeros(1)
+    if not np.isfinite(w).all() or (w < 0).any() or not (total > 0).all():
+        raise ValueError(
+            f"weights must be {size} non-negative numbers with a positive sum, one per draw, but shape {w.shape} with "
+            f"sum {w.sum():.3g} arrived."
+        )
+    return np.asarray(w / total)

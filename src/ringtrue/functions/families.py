@@ -1,0 +1,213 @@
+"""Several test functions: those that are asked about if nobody says which, and a choice among many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidStudy
+from ..values import Floats
+from .contract import ALL, Context, Sees, TestFunction
+from .single import Coordinate, Distance, Function, Linear
+
+#: Entries of theta in the default family, at most.
+MOST_ENTRIES = 20
+
+
+@dataclass(frozen=True)
+class BestOf:
+    """A family from which the most damning member is chosen on some replicates and tested on the others.
+
+    Parameters
+    ----------
+    family
+        The candidates.
+    share
+        The share of the replicates, in their order, that is spent on choosing.
+    splits
+        1 chooses once, on the first replicates. More repeats the split at random and combines the p-values
+        (the running median, doubled: valid although the splits overlap).
+
+    Notes
+    -----
+    A finite family is usually better tested whole (the default): splitting spends replicates. Choose it for
+    families that are large or learned.
+
+    Examples
+    --------
+    >>> len(BestOf([Coordinate(index=(j,)) for j in range(3)]).family)
+    3
+    """
+
+    family: Sequence[Any]
+    share: float = 0.5
+    splits: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share < 1:
+            raise InvalidStudy(f"BestOf needs a share strictly between 0 and 1, but got {self.share}.")
+        if isinstance(self.splits, bool) or not isinstance(self.splits, int) or self.splits < 1:
+            raise InvalidStudy(f"BestOf needs a whole number of splits, at least 1, but got {self.splits}.")
+
+
+def as_testfunctions(f: Any, reference: Any = None) -> tuple[TestFunction, ...]:
+    """Turn a function, a {name: function} mapping, a name of theta's or a sequence of these into test functions.
+
+    Parameters
+    ----------
+    f
+        What the user asks about.
+    reference
+        Parameters with one leading axis, in which names are looked up.
+    """
+    if isinstance(f, BestOf):
+        f = f.family
+    if isinstance(f, Mapping):
+        functions = [_as_one(function, str(name)) for name, function in f.items()]
+    elif isinstance(f, Iterable) and not isinstance(f, (TestFunction, str)):
+        functions = [one for part in f for one in _as_several(part, reference)]
+    else:
+        functions = _as_several(f, reference)
+    _refuse_duplicates([function.name for function in functions])
+    return tuple(functions)
+
+
+def _as_several(f: Any, reference: Any) -> list[TestFunction]:
+    """Return the test function, or all entries of the parameter that a name stands for."""
+    if not isinstance(f, str):
+        return [_as_one(f, None)]
+    known = default_family(reference, most=10**9)
+    found = [one for one in known if f == one.name or (isinstance(one, Coordinate) and f == (one.key or "theta"))]
+    if not found:
+        names = ", ".join(one.name for one in known[:10])
+        raise InvalidStudy(f"f must name entries of theta, such as {names}, but {f!r} arrived.")
+    return found
+
+
+def _as_one(f: Any, name: str | None) -> TestFunction:
+    if isinstance(f, TestFunction):
+        return f if name is None else _renamed(f, name)
+    if callable(f):
+        function = Function(f, name or str(getattr(f, "__name__", type(f).__name__)))
+        _ = function.sees  # a signature that cannot be called is refused now
+        return function
+    raise InvalidStudy(
+        f"a test function must be callable, one of ringtrue's or a name of theta's, but {type(f).__name__} arrived; "
+        f"pass f=lambda theta: ..."
+    )
+
+
+def _renamed(f: TestFunction, name: str) -> TestFunction:
+    """Return a test function under the name its user gave it: one of ours as what it is, another inside a wrapper."""
+    ours = is_dataclass(f) and type(f).__module__.startswith(__package__)
+    if ours and any(part.name == "name" and part.init for part in fields(f)):
+        return replace(f, name=name)  # type: ignore[type-var]
+    return Renamed(f, name)
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """A test function of the user's own class under another name."""
+
+    inner: TestFunction
+    name: str
+
+    @property
+    def kind(self) -> str:
+        """The kind of the function inside."""
+        return self.inner.kind
+
+    @property
+    def sees(self) -> Sees:
+        """What the function inside sees."""
+        return self.inner.sees
+
+    def evaluate(self, theta: Any, context: Context) -> Floats:
+        """Evaluate the function inside."""
+        return self.inner.evaluate(theta, context)
+
+
+def _refuse_duplicates(names: Sequence[str]) -> None:
+    if not names:
+        raise InvalidStudy(
+            "at least one test function is needed, but none arrived; leave f out for the default family."
+        )
+    if ALL in names:
+        raise InvalidStudy(f"a test function cannot be named {ALL!r}, which stands for all of them.")
+    twice = sorted({name for name in names if list(names).count(name) > 1})
+    if twice:
+        raise InvalidStudy(f"test functions need different names, but {twice} came more than once; pass f as a dict.")
+
+
+def left_out(entries: int) -> tuple[str, ...]:
+    """Return a note if the default family does not ask about all entries of theta."""
+    if entries <= MOST_ENTRIES:
+        return ()
+    return (
+        f"{MOST_ENTRIES} of {entries} entries of theta were asked about one by one, those of largest variance; the "
+        f"others only through their sum and distance: pass f= to ask about them.",
+    )
+
+
+def default_family(reference: Any, *, most: int = MOST_ENTRIES) -> tuple[TestFunction, ...]:
+    """Return the coordinates, their standardised sum, and the distance from the centre of a reference sample.
+
+    Parameters
+    ----------
+    reference
+        Parameters with one leading axis, independent of the replicates to be judged; they only set
+        the centre and the scale.
+    most
+        At most this many coordinates, those of largest variance.
+
+    Examples
+    --------
+    >>> [f.name for f in default_family(np.random.default_rng(1).normal(size=(50, 2)))]
+    ['theta[0]', 'theta[1]', 'sum', 'distance']
+    """
+    parts = _named_parts(reference)
+    center = {key: _centre(part) for key, part in parts.items()}
+    scale = {key: _scale(part) for key, part in parts.items()}
+    entries = [(float(scale[k][i]), Coordinate(k, i)) for k in parts for i in np.ndindex(*np.shape(center[k]))]
+    if len(entries) > most:
+        keep = sorted(range(len(entries)), key=lambda j: -entries[j][0])[:most]
+        entries = [entries[j] for j in sorted(keep)]
+    coordinates: tuple[TestFunction, ...] = tuple(entry for _, entry in entries)
+    whole = _unnamed if list(parts) == [None] else _named
+    distance = Distance(whole(center), whole(scale), "distance")
+    if len(coordinates) == 1:
+        return (*coordinates, distance)
+    return (*coordinates, Linear(whole({k: 1 / s for k, s in scale.items()}), "sum", "sum"), distance)
+
+
+def _named_parts(reference: Any) -> dict[Any, Floats]:
+    """View a reference sample as named arrays; refuse what has no coordinates."""
+    parts = dict(reference) if isinstance(reference, Mapping) else {None: reference}
+    if not all(isinstance(part, np.ndarray) and part.dtype.kind in "biuf" for part in parts.values()):
+        raise InvalidStudy(
+            "the default test functions need a parameter made of numbers, but the belief draws "
+            f"{type(reference).__name__}; pass f=..."
+        )
+    return {key: np.asarray(part, float) for key, part in parts.items()}
+
+
+def _centre(part: Floats) -> Floats:
+    return np.asarray(np.median(part, axis=0))
+
+
+def _scale(part: Floats) -> Floats:
+    """Return the interquartile range on the sd scale; it exists for beliefs without moments."""
+    low, high = np.quantile(part, [0.25, 0.75], axis=0)
+    spread = np.asarray((high - low) / 1.349)
+    return np.where(spread > 0, spread, 1.0)
+
+
+def _unnamed(parts: Mapping[Any, Floats]) -> Any:
+    return parts[None]
+
+
+def _named(parts: Mapping[Any, Floats]) -> Any:
+    return dict(parts)

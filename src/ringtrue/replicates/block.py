@@ -1,0 +1,443 @@
+"""A block of simulated replicates, and what its reducers share: values of test functions, laws, draws.
+
+One route for all: outputs that came one by one are a batch of singles. What differs, how draws are taken from them, is
+in two small classes at the end. This module knows no tests, keeps no records, and catches no exceptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..distributions import Batch, Draws, Law, stack
+from ..errors import InvalidStudy, NoRoute
+from ..functions import Context, TestFunction
+from ..question.study import Question
+from ..streams import Streams
+from ..values import Floats, Generator, Ints, stack_values, take, width
+from . import positions
+from .positions import Place
+from .record import THINNED, WEIGHTED
+
+#: Numbers drawn at once from a batch of outputs, to bound memory.
+_CHUNK = 1_000_000
+#: Draws that are enough for summaries: they are averages over replicates, whose noise drowns theirs.
+ENOUGH = 100
+#: Bytes that the ranks of all members may take; beyond, the joint test falls back on Bonferroni.
+_MEMBER_BYTES = 16_000_000
+#: Draws that the energy score takes at most; and where none were drawn for anything else.
+SCORED, _FEW = 20, 4
+
+
+class Uneven(Exception):
+    """The outputs of a block differ in their numbers of draws and must be reduced one by one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """Draws that exist already: draws x replicates, of how many chains (0: independent), what was done to them."""
+
+    values: Any
+    chains: int
+    treated: int
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """Where truths fall among draws of one test function: the place, some of the draws' values, and all if asked."""
+
+    place: Place
+    some: Floats
+    values: Floats | None
+
+
+class Block:
+    """Replicates side by side: the numbers of the replicates, theta, y, and their outputs.
+
+    Parameters
+    ----------
+    question
+        What is asked.
+    streams
+        Of the study.
+    index, theta, y
+        Numbers, truths and data, the replicate on the first axis.
+    outputs
+        A batch as one object, or a sequence of single outputs.
+    """
+
+    def __init__(self, question: Question, streams: Streams, index: Ints, theta: Any, y: Any, outputs: Any) -> None:
+        self.question, self.streams, self.index, self.theta, self.y = question, streams, index, theta, y
+        self.b, self.functions = len(index), question.functions
+        single = isinstance(outputs, (list, tuple))
+        if isinstance(outputs, Draws) and np.ndim(outputs.weights) == 2:  # so many effective sizes
+            outputs, single = outputs.members(), True
+        self.outputs: OneByOne | Together = OneByOne(self, outputs) if single else Together(self, outputs)
+
+    def alone(self, j: int) -> Block:
+        """Return the j-th replicate as a block of its own."""
+        one = slice(j, j + 1)
+        return Block(
+            self.question, self.streams, self.index[one], take(self.theta, one), self.y[one], self.outputs.members[one]
+        )
+
+    @cached_property
+    def laws(self) -> list[Law | None]:
+        """The exact law of every test function, where there is one."""
+        return [law_of(self.outputs.whole, f) for f in self.functions]
+
+    @cached_property
+    def strong(self) -> list[int]:
+        """The columns of test functions of theta alone."""
+        return [k for k, f in enumerate(self.functions) if f.sees == "theta"]
+
+    @cached_property
+    def jitter(self) -> Floats:
+        """Uniforms for ties, atoms and the choice of a draw; a function of the replicate's index alone."""
+        return self.streams.uniforms("ties", self.index, len(self.functions) + 1)
+
+    @cached_property
+    def truths(self) -> list[Floats]:
+        """Every test function at the truths."""
+        ready = self.outputs.ready
+        theta = self.theta if ready is None else rounded_like(self.theta, ready.values)
+        return [self._truth(f, theta) for f in self.functions]
+
+    def _truth(self, f: TestFunction, theta: Any) -> Floats:
+        values = self.evaluate(f, theta, 1)
+        if values.shape != (self.b,):
+            raise InvalidStudy(
+                f"test function {f.name!r} must give one number per parameter, but gave shape {values.shape} for "
+                f"{self.b} parameters; does theta have the shape it expects?"
+            )
+        return values
+
+    def evaluate(self, f: TestFunction, theta: Any, lead: int) -> Floats:
+        """Evaluate f, replicate by replicate if it must see outputs that do not fit into one object."""
+        whole = self.outputs.whole
+        try:
+            if f.sees != "output" or not isinstance(whole, Batch):
+                return f.evaluate(theta, Context(lead, self.y, whole, self._points))
+            before = (slice(None),) * (lead - 1)
+            columns = [
+                f.evaluate(take(theta, (*before, j)), Context(lead - 1, self.y[j], output))
+                for j, output in enumerate(whole.outputs)
+            ]
+        except KeyError as error:  # a part of theta that the outputs have not
+            raise InvalidStudy(
+                f"test function {f.name!r} asks about {error}, which outputs or truths do not have; leave it out of f="
+            ) from error
+        return np.stack(columns, axis=-1)
+
+    def _points(self, many: int) -> Floats:
+        return self.streams.uniforms("points", self.index, many)
+
+    def need_route(self) -> None:
+        """Refuse test functions that the outputs know neither by a law nor by draws."""
+        missing = [f.name for f, law in zip(self.functions, self.laws, strict=True) if law is None]
+        if missing and self.outputs.whole.sample is None:
+            raise NoRoute(
+                f"the output {self.outputs.kind} has neither an exact law nor draws for test function "
+                f"{', '.join(map(repr, missing))}; give it a sample, or choose test functions whose law it knows."
+            )
+
+    # The rank route.
+
+    @cached_property
+    def wanted(self) -> list[int]:
+        """The columns without an exact law."""
+        return [k for k, law in enumerate(self.laws) if law is None]
+
+    @cached_property
+    def ranked(self) -> dict[int, Ranked]:
+        """The columns without an exact law: places of the truths among draws."""
+        if not self.wanted:
+            return {}
+        found = self._entries()
+        rest = [k for k in self.wanted if k not in found]
+        return found | (self.outputs.in_parts(rest) if self.outputs.in_parts else self._at_once(rest))
+
+    def _at_once(self, wanted: Sequence[int]) -> dict[int, Ranked]:
+        found = {}
+        chains = 0 if self.outputs.ready is None else self.outputs.ready.chains
+        for k in wanted:
+            values = self.draw_values(self.functions[k])
+            place = positions.among(values, self.truths[k], self.jitter[:, k], chains=chains)
+            found[k] = Ranked(place, spaced(values), values)
+        return found
+
+    def _entries(self) -> dict[int, Ranked]:
+        """Rank the entries of a vector parameter together, in the order its draws are stored."""
+        ready = self.outputs.ready
+        draws = None if ready is None or ready.chains else ready.values
+        entries = {k: f.index for k in self.wanted if (f := self.functions[k]).kind == "coordinate"}  # type: ignore[attr-defined]
+        if not isinstance(draws, np.ndarray) or draws.ndim != 3 or len(entries) < draws.shape[2]:
+            return {}
+        if self.keeps_members(len(draws)) or positions.not_finite(draws.reshape(len(draws), -1)).any():
+            return {}
+        below, ties = positions.count_entries(np.swapaxes(draws, 0, 1), rounded_like(self.theta, draws))
+        many, some = np.full(self.b, len(draws)), spaced(draws)
+        return {
+            k: Ranked(positions.ranked(below[:, j], ties[:, j], many, self.jitter[:, k]), some[:, :, j], None)
+            for k, (j,) in entries.items()
+        }
+
+    def draw_values(self, f: TestFunction) -> Floats:
+        """Return f at all draws that are at hand, (draws, replicates)."""
+        drawn = self.outputs.at_hand
+        if isinstance(drawn, list):  # objects, such as functions: lists of draws, one per replicate
+            columns = [[f.evaluate(one, Context(0, y)) for one in row] for row, y in zip(drawn, self.y, strict=True)]
+            return np.array(columns, float).T
+        return self.evaluate(f, drawn, 2)
+
+    def keeps_members(self, draws: int) -> bool:
+        """Whether every strong test function is ranked, and the ranks of all members up to here fit in memory.
+
+        It depends on where the block is, not on n, so that n can be extended.
+        """
+        if len(self.strong) < 2 or not set(self.strong) <= set(self.wanted):
+            return False
+        cost = (int(self.index[-1]) + 1) * (draws + 1) * len(self.strong) * 2
+        return draws < 2**16 and cost <= _MEMBER_BYTES
+
+
+class Together:
+    """A batch of outputs in one object: its draws come from one stream, a part at a time."""
+
+    def __init__(self, block: Block, output: Any) -> None:
+        self.block, self.whole = block, output
+        self.kind = type(output).__name__
+        self.lost = output.lost
+
+    members: Any = None
+
+    @cached_property
+    def ready(self) -> Ready | None:
+        """Draws that exist already."""
+        if not isinstance(self.whole, Draws):
+            return None
+        equal, treated = _equally_weighted(self.whole, self._stream)
+        return Ready(fitting(equal.values, self.block.theta), chains_of(equal), treated)
+
+    @property
+    def _stream(self) -> Generator:
+        block = int(self.block.index[0]) // (self.block.question.batch or 1)
+        return self.block.streams.generator("statistic", block)
+
+    @property
+    def at_hand(self) -> Any:
+        """Draws x replicates that exist already."""
+        assert self.ready is not None
+        return self.ready.values
+
+    @property
+    def in_parts(self) -> Any:
+        """How to rank among draws that are made on the way; None if there are draws already."""
+        return None if self.ready is not None else self._in_parts
+
+    def _in_parts(self, wanted: Sequence[int]) -> dict[int, Ranked]:
+        """Rank among fresh draws, a few at a time so that memory does not grow with them."""
+        block = self.block
+        counts = {k: positions.Counts(block.truths[k]) for k in wanted}
+        keep = block.keeps_members(block.question.draws)
+        kept: dict[int, list[Floats]] = {k: [] for k in wanted}
+        for part in self._parts():
+            for k in wanted:
+                values = block.evaluate(block.functions[k], part, 2)
+                if keep or counts[k].draws < ENOUGH:
+                    kept[k].append(values if keep else values[: ENOUGH - counts[k].draws])
+                counts[k].add(values)
+        found = {}
+        for k in wanted:
+            values = np.concatenate(kept[k])
+            found[k] = Ranked(counts[k].place(block.jitter[:, k]), values[:ENOUGH], values if keep else None)
+        return found
+
+    def _parts(self) -> Iterator[Any]:
+        theta, draws, rng = self.block.theta, self.block.question.draws, self._stream
+        step = max(1, _CHUNK // max(self.block.b * width(theta), 1))
+        self.first_draws: list[Any] = []
+        for start in range(0, draws, step):
+            part = fitting(self.whole.sample(min(step, draws - start), rng), theta)
+            if start < SCORED and width(theta) > 1:  # one number has no energy score of its own
+                self.first_draws.append(take(part, slice(0, SCORED - start)))
+            yield part
+
+    @cached_property
+    def one_draw(self) -> Any:
+        """One draw of every output, the same for every test function."""
+        rng = self.block.streams.generator("weak", int(self.block.index[0]))
+        return take(fitting(self.whole.sample(1, rng), self.block.theta), 0)
+
+    def from_law(self, law: Law, k: int) -> Floats:
+        """One draw of every output's law of test function k."""
+        rng = self.block.streams.generator("weak", int(self.block.index[0]), lane=k)
+        return np.asarray(law.sample(1, rng)[0])
+
+    def some_draws(self) -> Iterator[Any]:
+        """Draws x replicates for the energy score: the first of those that were made, or a few fresh ones."""
+        if self.block.wanted:
+            _ = self.block.ranked
+            return iter(self.first_draws)
+        rng = self.block.streams.generator("energy", int(self.block.index[0]), lane=1)
+        return iter([fitting(self.whole.sample(_FEW, rng), self.block.theta)])
+
+    def all_draws(self) -> Any:
+        """Draws x replicates, as many as the question takes."""
+        return fitting(self.whole.sample(self.block.question.draws, self._stream), self.block.theta)
+
+
+class OneByOne:
+    """Outputs that came one by one: each draws from the stream of its replicate."""
+
+    in_parts = None
+
+    def __init__(self, block: Block, outputs: Sequence[Any]) -> None:
+        self.block, self.members = block, outputs
+        self.whole = stack(outputs)
+        self.kind = type(outputs[0]).__name__
+        self.lost: dict[int, str] = {}
+
+    def _stream(self, j: int) -> Generator:
+        return self.block.streams.generator("statistic", int(self.block.index[j]))
+
+    @cached_property
+    def ready(self) -> Ready | None:
+        """Draws that exist already, equally many of every output."""
+        if not all(isinstance(one, Draws) for one in self.members):
+            return None
+        each, treated = zip(
+            *(_equally_weighted(one, self._stream(j)) for j, one in enumerate(self.members)), strict=True
+        )
+        if len({(one.size, chains_of(one)) for one in each}) > 1:
+            raise Uneven
+        values = fitting(stack_values([one.values for one in each], axis=1), self.block.theta)
+        return Ready(values, chains_of(each[0]), max(treated))
+
+    @cached_property
+    def _drawn(self) -> tuple[Any, Any]:
+        """Fresh draws: one of every output for the weak level, and those to rank among."""
+        more = self.block.question.draws if self.block.wanted else 0
+        limit = min((one.size for one in self.members if one.size is not None), default=None)
+        # An output with few draws of its own lends the weak level one of those it is ranked among.
+        few = limit is not None and limit < 1 + more
+        rows = [one.sample(limit if few else 1 + more, self._stream(j)) for j, one in enumerate(self.members)]
+        if isinstance(rows[0], list):
+            return [row[0] for row in rows], [row if few else row[1:] for row in rows]
+        drawn = fitting(stack_values(rows, axis=1), self.block.theta)
+        return take(drawn, 0), drawn if few else take(drawn, slice(1, None))
+
+    @property
+    def at_hand(self) -> Any:
+        """Draws x replicates: those that exist, or those that were made."""
+        return self._drawn[1] if self.ready is None else self.ready.values
+
+    @property
+    def one_draw(self) -> Any:
+        """One draw of every output."""
+        return self._drawn[0]
+
+    def from_law(self, law: Law, k: int) -> Floats:
+        """One draw of every output's law of test function k."""
+        laws = [one.marginal(self.block.functions[k]) for one in self.members]
+        rngs = (self.block.streams.generator("weak", int(i), lane=k) for i in self.block.index)
+        return np.array([float(np.squeeze(one.sample(1, rng))) for one, rng in zip(laws, rngs, strict=True)])
+
+    def some_draws(self) -> Iterator[Any]:
+        """Draws x replicates for the energy score: those that were made, or a few fresh ones if none were."""
+        if self.block.wanted:
+            return iter([spread_out(self._drawn[1])])
+        if any(one.size is not None and one.size < _FEW for one in self.members):
+            return iter(())  # draws that repeat would look sharp
+        rngs = (self.block.streams.generator("energy", int(i), lane=1) for i in self.block.index)
+        rows = [one.sample(_FEW, rng) for one, rng in zip(self.members, rngs, strict=True)]
+        return iter([fitting(stack_values(rows, axis=1), self.block.theta)])
+
+    def all_draws(self) -> Any:
+        """Draws x replicates, as many as the question takes."""
+        many = self.block.question.draws
+        rows = [one.sample(many, self._stream(j)) for j, one in enumerate(self.members)]
+        return fitting(stack_values(rows, axis=1), self.block.theta)
+
+
+def _equally_weighted(draws: Draws, rng: Generator) -> tuple[Draws, int]:
+    treated = 0 if draws.iid else THINNED
+    return (draws, treated) if draws.weights is None else (draws.equally_weighted(rng), treated | WEIGHTED)
+
+
+def chains_of(draws: Draws) -> int:
+    """Return how many Markov chains draws are; 0 if they are independent."""
+    return 0 if draws.iid else draws.chains or 1
+
+
+def law_of(distribution: Any, f: TestFunction) -> Law | None:
+    """Return the exact law of a function of theta alone under a belief or a batch of outputs, or None."""
+    return None if distribution.marginal is None or f.sees != "theta" else distribution.marginal(f)
+
+
+def spaced(values: Any) -> Any:
+    """Return at most a hundred of the draws on axis 0, evenly spaced."""
+    return values[:: -(-len(values) // ENOUGH)]
+
+
+def spread_out(draws: Any) -> Any:
+    """Return enough draws on axis 0 for the energy score, evenly spaced, so that neighbours are half of them apart.
+
+    Neighbours make pairs, and a Markov chain must not count its own inertia as sharpness.
+
+    Examples
+    --------
+    >>> spread_out(np.arange(100)).tolist()[:4]
+    [0, 50, 5, 55]
+    """
+    if isinstance(draws, dict):
+        return {name: spread_out(part) for name, part in draws.items()}
+    some = draws[:: -(-len(draws) // SCORED)]
+    half = len(some) // 2
+    order = np.stack([np.arange(half), np.arange(half) + half], axis=1).ravel()
+    return np.asarray(some[order])
+
+
+def rounded_like(theta: Any, draws: Any) -> Any:
+    """Return theta in the precision of the draws: a truth of 0.1 ties with draws that were stored as float32(0.1)."""
+    if isinstance(theta, dict):
+        return {name: rounded_like(part, draws[name]) if name in draws else part for name, part in theta.items()}
+    coarse = isinstance(theta, np.ndarray) and theta.dtype.kind == "f" and draws.dtype in (np.float32, np.float16)
+    return theta.astype(draws.dtype) if coarse else theta
+
+
+def fitting(draws: Any, theta: Any) -> Any:
+    """Return draws x replicates if their own axes are those of theta; say what does not fit otherwise.
+
+    Parts of theta that the draws have not are left out: whether anybody asks for them shows later.
+    """
+    if isinstance(theta, dict) != isinstance(draws, dict):
+        raise InvalidStudy(f"the output's draws are {_form(draws)}, but theta is {_form(theta)}; they must match.")
+    if isinstance(theta, dict):
+        common = {key: fitting(draws[key], theta[key]) for key in draws if key in theta}
+        if not common:
+            raise InvalidStudy(f"the output's draws must have names of theta, {sorted(theta)}, but none of them came.")
+        return common
+    if isinstance(theta, np.ndarray) and np.shape(draws)[1:] != theta.shape:
+        raise InvalidStudy(
+            f"the output's draws must have shape {('draws', *theta.shape[1:])} to match theta, but one output's have "
+            f"{('draws', *np.shape(draws)[2:])}{_many_outputs(np.shape(draws)[1:2], theta.shape[:1])}"
+        )
+    return draws
+
+
+def _many_outputs(came: tuple[int, ...], expected: tuple[int, ...]) -> str:
+    if came == expected:
+        return "."
+    return (
+        f", and {came} outputs came for {expected[0]} replicates (a batch of draws has draws on axis 0, replicates on "
+        f"axis 1)."
+    )
+
+
+def _form(value: Any) -> str:
+    return f"a dict of {sorted(value)}" if isinstance(value, dict) else f"{type(value).__name__}"

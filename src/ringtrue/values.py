@@ -1,0 +1,77 @@
+"""What a parameter is: an array, a dict of named arrays, or an object such as a function.
+
+Values come with *leading axes*: none for one parameter, one for draws or replicates, two for draws x replicates; the
+parameter's own axes follow. This module knows shapes, and nothing of what the numbers mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Generator = np.random.Generator
+Numbers = Any  # a number or an array of numbers
+
+
+def take(value: Any, index: Any) -> Any:
+    """Index the leading axes of a value, be it an array, a dict of arrays or a sequence of objects."""
+    if isinstance(value, Mapping):
+        return {name: part[index] for name, part in value.items()}
+    if isinstance(value, (list, tuple)) and isinstance(index, tuple):
+        (index,) = index  # objects have one leading axis only
+    return value[index]
+
+
+def leading_shape(value: Any, lead: int) -> tuple[int, ...]:
+    """Return the shape of the leading axes of a value."""
+    if lead == 0:
+        return ()
+    if isinstance(value, Mapping):
+        value = next(iter(value.values()))
+    return np.shape(value)[:lead] if isinstance(value, np.ndarray) else (len(value),)[:lead]
+
+
+def stack_values(values: Sequence[Any], axis: int = 0) -> Any:
+    """Stack values along a new axis: arrays to an array, dicts to a dict, anything else to a list."""
+    first = values[0]
+    if isinstance(first, Mapping):
+        return {key: stack_values([value[key] for value in values], axis) for key in first}
+    if isinstance(first, (int, float, bool, np.generic, np.ndarray, list, tuple)):
+        return np.stack([np.asarray(value) for value in values], axis)
+    return list(values)
+
+
+def copied(value: Any) -> Any:
+    """Return a value whose arrays are its own."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    return {name: copied(part) for name, part in value.items()} if type(value) is dict else value
+
+
+def entries(value: Any, lead: int) -> Floats | None:
+    """Return a value's numbers on the last axis, behind its leading ones; None if it is not made of numbers.
+
+    Examples
+    --------
+    >>> entries({"b": np.ones((3, 2, 2)), "a": np.zeros(3)}, 1).tolist()[0]
+    [0.0, 1.0, 1.0, 1.0, 1.0]
+    """
+    if isinstance(value, Mapping):
+        parts = [entries(value[name], lead) for name in sorted(value)]
+        found = [part for part in parts if part is not None]
+        return np.concatenate(found, axis=-1) if found and len(found) == len(parts) else None
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
+        return None
+    return value.reshape(*value.shape[:lead], -1).astype(np.float64)
+
+
+def width(value: Any) -> int:
+    """Return how many numbers one parameter has, given one leading axis; 1 for an object."""
+    if isinstance(value, Mapping):
+        return sum(width(part) for part in value.values())
+    return int(np.prod(value.shape[1:], initial=1)) if isinstance(value, np.ndarray) else 1
