@@ -1,5 +1,6 @@
 """Runs on disk: one SQLite file per run, blocks of arrays in it, none of them pickled."""
 
-from .file import Repaired, Standing, Store, load, merge, repair
+from .repair import Repaired, merge, repair
+from .store import Standing, Store, load
 
 __all__ = ["Repaired", "Standing", "Store", "load", "merge", "repair"]
