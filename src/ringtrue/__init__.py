@@ -43,7 +43,7 @@ from .replicates.given import recompute
 from .replicates.record import Replicates
 from .replicates.simulate import replay
 from .statistics import twosample, uniformity
-from .statistics.planning import certify, detectable, plan
+from .statistics.planning import detectable, plan, plan_certificate
 
 __all__ = [
     "BestOf",
@@ -76,7 +76,6 @@ __all__ = [
     "Tolerance",
     "Vectorized",
     "Verdict",
-    "certify",
     "check",
     "check_draws",
     "compare",
@@ -90,6 +89,7 @@ __all__ = [
     "measure",
     "merge",
     "plan",
+    "plan_certificate",
     "plots",
     "procedures",
     "recompute",

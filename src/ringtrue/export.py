@@ -9,7 +9,7 @@ import csv
 import json
 import os
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from importlib import import_module
@@ -20,7 +20,7 @@ import numpy as np
 
 from .errors import RingtrueError
 from .execution.store import Store
-from .judgement.result import MeasureRow, Result, TestRow
+from .judgement.result import MEASURED, Result, TestRow, as_row
 from .replicates.record import Replicates
 
 #: The arrays of Replicates that have one number per replicate and test function.
@@ -32,6 +32,7 @@ FORM = "ringtrue-report-1"
 LEVELS = ("exact", "auto", "strong", "reversible", "weak")
 #: Causes of failures that are written out; the others are counted.
 _CAUSES = 100
+_TESTED = [field.name for field in fields(TestRow)]
 #: Characters of a text that are written out: a traceback may hold a whole array.
 _TEXT = 20_000
 
@@ -88,8 +89,8 @@ def to_pandas(source: Result | Replicates) -> Frames:
     table = _long(replicates)
     table["f"] = pandas.Categorical.from_codes(table["f"], [column.name for column in replicates.columns])
     return Frames(
-        pandas.DataFrame([asdict(row) for row in rows.tests] if rows else [], columns=_names(TestRow)),
-        pandas.DataFrame([asdict(row) for row in rows.measures] if rows else [], columns=_names(MeasureRow)),
+        pandas.DataFrame([asdict(row) for row in rows.tests] if rows else [], columns=_TESTED),
+        pandas.DataFrame([as_row(row) for row in rows.measures] if rows else [], columns=list(MEASURED)),
         pandas.DataFrame(table),
     )
 
@@ -210,8 +211,8 @@ def to_csv(source: Result | Replicates, folder: str | os.PathLike[str]) -> tuple
     replicates = _replicates(source)
     files = {"replicates.csv": _csv_text(["replicate", "f", "lost", *ARRAYS], _lines(replicates))}
     if isinstance(source, Result):
-        files["tests.csv"] = _csv_text(_names(TestRow), (asdict(row).values() for row in source.tests))
-        files["measures.csv"] = _csv_text(_names(MeasureRow), (asdict(row).values() for row in source.measures))
+        files["tests.csv"] = _csv_text(_TESTED, (asdict(row).values() for row in source.tests))
+        files["measures.csv"] = _csv_text(MEASURED, (as_row(row).values() for row in source.measures))
     return tuple(write(place / name, pieces) for name, pieces in files.items())
 
 
@@ -270,10 +271,6 @@ def _need(module: str, what: str) -> Any:
         raise RingtrueError(f"{what} needs {module}; run: pip install 'ringtrue[export]'") from None
 
 
-def _names(row: type[TestRow] | type[MeasureRow]) -> list[str]:
-    return [field.name for field in fields(row)]
-
-
 def _long(replicates: Replicates) -> dict[str, Any]:
     """Return one row per replicate and test function, by column; test functions as numbers."""
     n, functions = replicates.u.shape
@@ -298,7 +295,7 @@ def _lines(replicates: Replicates, at_once: int = 10_000) -> Iterator[list[Any]]
                 yield [replicates.first + start + i, name, gone, *numbers]
 
 
-def _csv_text(head: list[str], rows: Iterable[Iterable[Any]]) -> Iterator[str]:
+def _csv_text(head: Sequence[str], rows: Iterable[Iterable[Any]]) -> Iterator[str]:
     line = _Line()
     writer = csv.writer(line)
     writer.writerow(head)

@@ -10,6 +10,7 @@ from scipy import special
 
 import ringtrue as rt
 from ringtrue import plots
+from ringtrue.statistics.effects import rank_probabilities
 
 from .runs import complete, grid, ranked, replicates
 
@@ -37,7 +38,7 @@ def test_shapes_of_values_are_named(spread: float, bias: float, start: str, part
 @pytest.mark.parametrize(("spread", "bias", "start", "part"), SHAPES)
 def test_shapes_of_ranks_are_named(spread: float, bias: float, start: str, part: str) -> None:
     """Ranks with the expected counts of that law are read in the same way."""
-    expected = rt.miscalibration.rank_probabilities(19, spread=spread, bias=bias) * 2000
+    expected = rank_probabilities(19, spread=spread, bias=bias) * 2000
     text = plots.reading(ranked(np.repeat(np.arange(20), expected.round().astype(int)), 19))
     assert text.split(":")[0] == start.split(":")[0]
     assert part in text

@@ -155,7 +155,7 @@ def test_the_schema_refuses_what_is_wrong(tmp_path: Path) -> None:
     jsonschema.Draft202012Validator.check_schema(_schema())
     good = export.document(over_confident())
     wrong = [{**good, "verdict": "FINE"}, {**good, "stray": 1}, {**good, "pvalue": 2}]
-    wrong += [{**good, "details": {"level": 0.95}}, {**good, "details": 3}]
+    wrong += [{**good, "details": {"confidence": 0.95}}, {**good, "details": 3}]
     wrong.append({key: value for key, value in good.items() if key != "tests"})
     for plain in wrong:
         with pytest.raises(jsonschema.ValidationError):

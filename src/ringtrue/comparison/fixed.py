@@ -8,25 +8,13 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..errors import InvalidStudy
 from ..execution.runs import RunSettings, run
 from ..question.study import Study, at_least
 from ..replicates.record import Replicates
+from ..statistics.arguments import need_fraction
+from ..statistics.effects import Interval
 from .rows import coverage
-from .shared import need_level, need_strong, noted, own_store
-
-
-@dataclass(frozen=True)
-class FixedRow:
-    """How often central intervals contain one fixed truth, with Clopper and Pearson's interval."""
-
-    theta: Any
-    f: str
-    estimate: float
-    low: float
-    high: float
-    ideal: float
-    n: int
+from .shared import need_strong, noted, own_store
 
 
 def coverage_map(
@@ -35,13 +23,13 @@ def coverage_map(
     *,
     n: int,
     nominal: float = 0.9,
-    level: float = 0.95,
+    confidence: float = 0.95,
     **settings: Unpack[RunSettings],
-) -> tuple[FixedRow, ...]:
+) -> tuple[Interval, ...]:
     """Return the coverage of central intervals at fixed parameters.
 
     Calibration is an average over the belief: a procedure can be calibrated and cover some parameters never. Intervals
-    are pointwise.
+    are Clopper and Pearson's, pointwise; ``of`` is the theta that was held fixed.
 
     Parameters
     ----------
@@ -53,7 +41,7 @@ def coverage_map(
         Datasets per parameter.
     nominal
         The probability that an output gives to its central interval.
-    level
+    confidence
         Of the interval of each coverage.
     **settings
         As in :func:`~ringtrue.run`; ``store`` is a folder here, with a file per parameter.
@@ -67,14 +55,13 @@ def coverage_map(
     [True, False]
     """
     size = at_least(1, "n", n)
-    need_level(level)
-    if not 0 < nominal < 1:
-        raise InvalidStudy(f"nominal must lie strictly between 0 and 1, but {nominal!r} arrived; for 90 % pass 0.9.")
+    need_fraction(confidence=confidence, nominal=nominal)
     need_strong(study)
     rows = []
     for i, theta in enumerate(thetas):
         ran = _at(study, theta, i, size, settings)
-        rows += [_row(ran, k, theta, nominal, level) for k, c in enumerate(ran.columns) if c.level == "strong"]
+        strong = [(k, column.name) for k, column in enumerate(ran.columns) if column.level == "strong"]
+        rows += [replace(coverage(ran, k, confidence, nominal), f=f, of=theta) for k, f in strong]
     return tuple(rows)
 
 
@@ -84,11 +71,6 @@ def _at(study: Study, theta: Any, i: int, n: int, settings: RunSettings) -> Repl
         asked = replace(study, n=n, f=study.functions, truth=Fixed(theta), seed=study.seed + i, batch=study.batch and n)
         # The seed depends on the place in the list, and so does what is in the file.
         return run(asked, **own_store(settings, f"{i}_{theta}"))
-
-
-def _row(ran: Replicates, k: int, theta: Any, nominal: float, level: float) -> FixedRow:
-    one = coverage(ran, k, level, nominal)
-    return FixedRow(theta, ran.columns[k].name, one.estimate, one.low, one.high, one.ideal, ran.n)
 
 
 @dataclass(frozen=True, eq=False)

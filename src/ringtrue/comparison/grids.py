@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from ..errors import InvalidStudy
@@ -11,20 +11,8 @@ from ..execution.runs import RunSettings, run
 from ..judgement.judging import judge
 from ..judgement.result import Result, Verdict, table
 from ..question.study import Study
+from ..statistics.effects import Interval
 from .shared import ends, ideal, noted, own_store
-
-
-@dataclass(frozen=True)
-class SweepRow:
-    """A measure at one value of what is varied."""
-
-    x: Any
-    f: str
-    measure: str
-    estimate: float
-    low: float
-    high: float
-    ideal: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,20 +22,20 @@ class Sweep:
     Attributes
     ----------
     rows
-        The measures of every result, with its x.
+        The measures of every result; ``of`` is its x.
     results
         x to result.
     """
 
-    rows: tuple[SweepRow, ...]
+    rows: tuple[Interval, ...]
     results: Mapping[Any, Result]
 
     def __str__(self) -> str:
         cells = [("x", "verdict", "p", "test function", "measure", "estimate", "interval", "ideal")]
         for row in self.rows:
-            result = self.results[row.x]
-            shown = (str(row.x), result.verdict.value, f"{result.pvalue():.2g}")
-            cells.append((*shown, row.f, row.measure, f"{row.estimate:.3g}", ends(row), ideal(row.ideal)))
+            result = self.results[row.of]
+            shown = (str(row.of), result.verdict.value, f"{result.pvalue():.2g}")
+            cells.append((*shown, row.f, row.name, f"{row.estimate:.3g}", ends(row), ideal(row.ideal)))
         return table(cells, right={2, 5, 7})
 
     def __repr__(self) -> str:
@@ -79,12 +67,7 @@ def sweep(build: Callable[[Any], Study], over: Iterable[Any], **settings: Unpack
     values = list(over)
     _need_different(values)
     results = {x: _result(build, x, settings) for x in values}
-    rows = tuple(
-        SweepRow(x, m.f, m.name, m.estimate, m.low, m.high, m.ideal)
-        for x, result in results.items()
-        for m in result.measures
-    )
-    return Sweep(rows, results)
+    return Sweep(tuple(replace(m, of=x) for x, result in results.items() for m in result.measures), results)
 
 
 def _need_different(values: list[Any]) -> None:

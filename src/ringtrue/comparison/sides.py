@@ -13,10 +13,12 @@ from ..judgement.judging import judge
 from ..judgement.result import Result, table
 from ..question.study import Study
 from ..replicates.record import Replicates
+from ..statistics.arguments import need_fraction
+from ..statistics.effects import Interval
 from .ranking import best_of, divergence
-from .rows import MEASURES, ComparisonRow, DifferenceRow, differences_of, joint_difference, joint_row, rows_of
+from .rows import MEASURES, differences_of, joint_difference, joint_row, rows_of
 from .sentences import sentence_of
-from .shared import ends, ideal, need_level, need_strong, noted, own_store
+from .shared import ends, ideal, need_strong, noted, own_store
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,10 +29,10 @@ class Comparison:
     ----------
     rows
         Spread, bias, coverage of nominal 90 % intervals and mean CRPS of every procedure and test function, and the
-        mean energy score if theta has several entries; intervals hold jointly.
+        mean energy score if theta has several entries; intervals hold jointly. ``of`` is the procedure's name.
     differences
-        The same for pairs, first minus second, from the replicates that neither lost: of those measures that both have
-        a finite estimate of, and of coverage where both intervals have the same nominal level.
+        The same for pairs, ``of`` being two names, the first minus the second, from the replicates that neither lost:
+        of those measures that both have a finite estimate of, and of coverage where both have the same nominal one.
     divergence
         For every procedure, the Kullback-Leibler divergence of its z, taken as normal, from the standard normal law,
         averaged over test functions: 0 is calibrated in spread and bias; infinite where one of them is.
@@ -40,12 +42,12 @@ class Comparison:
         The result of each procedure.
     """
 
-    rows: tuple[ComparisonRow, ...]
-    differences: tuple[DifferenceRow, ...]
+    rows: tuple[Interval, ...]
+    differences: tuple[Interval, ...]
     divergence: Mapping[str, float]
     best: tuple[str, ...]
     results: Mapping[str, Result]
-    level: float
+    confidence: float
 
     @property
     def sentence(self) -> str:
@@ -53,12 +55,12 @@ class Comparison:
         return sentence_of(self)
 
     def __str__(self) -> str:
-        percent = f"{100 * self.level:g} % interval*"
+        percent = f"{100 * self.confidence:g} % interval*"
         cells = [("procedure", "test function", "measure", "estimate", percent, "ideal")]
-        cells += [(r.name, r.f, r.measure, f"{r.estimate:.3g}", ends(r), ideal(r.ideal)) for r in self.rows]
+        cells += [(r.of, r.f, r.name, f"{r.estimate:.3g}", ends(r), ideal(r.ideal)) for r in self.rows]
         pairs = [("difference", "test function", "measure", "estimate", percent, "")]
         pairs += [
-            (f"{r.first} - {r.second}", r.f, r.measure, f"{r.estimate:.3g}", ends(r), "*" if r.clear else "")
+            (" - ".join(r.of), r.f, r.name, f"{r.estimate:.3g}", ends(r), "*" if r.clear else "")
             for r in self.differences
         ]
         blocks = [self.sentence, _verdicts(self.results), table(cells, right={3, 5})]
@@ -91,7 +93,7 @@ def compare(
     draws: int = 99,
     seed: int = 0,
     batch: int | None = None,
-    level: float = 0.95,
+    confidence: float = 0.95,
     **settings: Unpack[RunSettings],
 ) -> Comparison:
     """Compare procedures on the same truths and data.
@@ -102,7 +104,7 @@ def compare(
         Name to procedure, two or more.
     belief, model, n, f, draws, seed, batch
         As in :class:`~ringtrue.Study`; one test function at least must be of theta alone.
-    level
+    confidence
         Of the intervals, jointly.
     **settings
         As in :func:`~ringtrue.run`; ``store`` is a folder here, with a file per procedure.
@@ -129,15 +131,15 @@ def compare(
     >>> compare({"Bayes": bayes, "narrow": Inflated(bayes, 0.5)}, Normal(0, 1), bayes.simulate, n=500, batch=500).best
     ('Bayes',)
     """
-    need_level(level)
+    need_fraction(confidence=confidence)
     studies = {
         name: Study(belief, model, procedure, n, f=f, draws=draws, seed=seed, batch=batch)
         for name, procedure in _named(procedures).items()
     }
     need_strong(next(iter(studies.values())))
     ran = {name: _replicates(name, study, settings) for name, study in studies.items()}
-    results = {name: judge(one, alpha=1 - level) for name, one in ran.items()}
-    return _compared(ran, results, level)
+    results = {name: judge(one, alpha=1 - confidence) for name, one in ran.items()}
+    return _compared(ran, results, confidence)
 
 
 def _named(procedures: Any) -> dict[str, Any]:
@@ -160,17 +162,17 @@ def _replicates(name: str, study: Study, settings: RunSettings) -> Replicates:
     return ran
 
 
-def _compared(ran: Mapping[str, Replicates], results: Mapping[str, Result], level: float) -> Comparison:
+def _compared(ran: Mapping[str, Replicates], results: Mapping[str, Result], confidence: float) -> Comparison:
     names, pairs = list(ran), list(combinations(ran, 2))
     columns = [k for k, column in enumerate(ran[names[0]].columns) if column.level == "strong"]
     # Half of the error for the procedures alone, half for their differences: both enter into who is ahead.
-    each = (1 - level) / 2 / (len(columns) * len(MEASURES) + 1)
+    each = (1 - confidence) / 2 / (len(columns) * len(MEASURES) + 1)
     alone, paired = 1 - each / len(names), 1 - each / len(pairs)
     rows = [row for name in names for k in columns for row in rows_of(name, ran[name], k, alone)]
     rows += [row for name in names for row in joint_row(name, ran[name], alone)]
     gaps = [row for a, b in pairs for k in columns for row in differences_of(a, b, ran, k, paired)]
     gaps += [row for a, b in pairs for row in joint_difference(a, b, ran, paired)]
     # The rows allow for whatever was lost, and differences do not.
-    whole = [row for row in gaps if not ran[row.first].failures and not ran[row.second].failures]
+    whole = [row for row in gaps if not any(ran[name].failures for name in row.of)]
     sizes = {name: divergence(rows, name) for name in names}
-    return Comparison(tuple(rows), tuple(gaps), sizes, best_of(names, rows, whole), results, level)
+    return Comparison(tuple(rows), tuple(gaps), sizes, best_of(names, rows, whole), results, confidence)

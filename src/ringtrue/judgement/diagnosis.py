@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy import special
 
 from ..replicates.record import Replicates
-from ..statistics import effects as miscalibration
+from ..statistics import effects
 from ..statistics.effects import SpreadAndBias
-from ..statistics.effects.inputs import HUGE
-from ..statistics.effects.ranklikelihood import LARGEST, SMALLEST, cells_of, kernel_of, weights_of
+from ..statistics.effects.ranks import LARGEST, SMALLEST, cells_of, kernel_of, weights_of
+from ..statistics.effects.spread import HUGE
 
 Floats = NDArray[np.float64]
 Kind = Literal["plain", "outliers", "skewed", "uneven", "two-sided", "flat", "other"]
@@ -98,7 +98,7 @@ class Diagnosis:
     errors: float = math.nan
 
 
-def diagnose(replicates: Replicates, k: int, *, level: float = 0.95) -> Diagnosis:
+def diagnose(replicates: Replicates, k: int, *, confidence: float = 0.95) -> Diagnosis:
     """Say which kind of error column k has, if it has one; a calibrated one is plain.
 
     Parameters
@@ -107,7 +107,7 @@ def diagnose(replicates: Replicates, k: int, *, level: float = 0.95) -> Diagnosi
         What happened; lost replicates are left out.
     k
         The number of a column.
-    level
+    confidence
         Of the intervals of spread and bias.
 
     Notes
@@ -150,10 +150,10 @@ def diagnose(replicates: Replicates, k: int, *, level: float = 0.95) -> Diagnosi
     """
     draws, values = replicates.lattice(k), _values(replicates, k)
     if draws is None and float(np.mean(np.abs(values) == _ROUNDS)) > _SHARE:
-        return Diagnosis("plain", _fit_of_all(replicates, k, level))
-    found = _of_family(values, draws, level)
-    told = replace(found, fit=_fit_of_all(replicates, k, level), errors=_errors(replicates, k, found.fit))
-    far = far_out(replicates, k, level=level)
+        return Diagnosis("plain", _fit_of_all(replicates, k, confidence))
+    found = _of_family(values, draws, confidence)
+    told = replace(found, fit=_fit_of_all(replicates, k, confidence), errors=_errors(replicates, k, found.fit))
+    far = far_out(replicates, k, confidence=confidence)
     if far is None:
         return told
     rest, outliers = far
@@ -161,14 +161,14 @@ def diagnose(replicates: Replicates, k: int, *, level: float = 0.95) -> Diagnosi
     return replace(told, kind="outliers" if cause else found.kind, outliers=outliers)
 
 
-def far_out(replicates: Replicates, k: int, *, level: float = 0.95) -> tuple[Diagnosis, Outliers] | None:
+def far_out(replicates: Replicates, k: int, *, confidence: float = 0.95) -> tuple[Diagnosis, Outliers] | None:
     """Return the outputs of column k that miss by far, and the diagnosis of the others; None if there are none.
 
     They need not be errors: outputs with heavy tails of their own miss by far now and then.
 
     Parameters
     ----------
-    replicates, k, level
+    replicates, k, confidence
         As in :func:`diagnose`.
 
     Examples
@@ -188,7 +188,7 @@ def far_out(replicates: Replicates, k: int, *, level: float = 0.95) -> tuple[Dia
     miss = _misses(replicates, k)
     if draws is None:
         miss = np.where(np.isnan(miss), replicates.z[replicates.rows, k], miss)
-    rest, size = _of_family(values[~wild], draws, level), np.nan_to_num(np.abs(miss), posinf=math.inf)
+    rest, size = _of_family(values[~wild], draws, confidence), np.nan_to_num(np.abs(miss), posinf=math.inf)
     beyond = float(size[wild].min())
     sides = bool((miss[wild] < 0).any()), bool((miss[wild] > 0).any())
     if draws is None and beyond < min(_FAR, 0.9 * float(np.abs(values[wild]).min())):  # tails that end, or nearly so
@@ -205,11 +205,11 @@ def _values(replicates: Replicates, k: int) -> NDArray[Any]:
     return np.asarray(np.where(np.abs(z) < HUGE, z, np.copysign(_ROUNDS, z)))
 
 
-def _fit_of_all(replicates: Replicates, k: int, level: float) -> SpreadAndBias:
+def _fit_of_all(replicates: Replicates, k: int, confidence: float) -> SpreadAndBias:
     """Return spread and bias with infinite scores as they are, and with a bound if all scores are equal."""
     draws, n = replicates.lattice(k), replicates.n - len(replicates.failures)
     scores = (replicates.z if draws is None else replicates.rank)[replicates.rows, k]
-    fit = miscalibration.spread_and_bias(scores, draws=draws, level=level)
+    fit = effects.spread_and_bias(scores, draws=draws, confidence=confidence)
     if draws is None and n > 3 and fit.spread.estimate < _EQUAL and math.isinf(fit.spread.high):
         return replace(fit, spread=replace(fit.spread, high=_AT_MOST))
     return fit
@@ -243,9 +243,9 @@ def _explained(fit: SpreadAndBias, rest: Diagnosis) -> bool:
     return (right and central) or fit.spread.estimate > _WITHOUT * spread.estimate
 
 
-def _of_family(values: NDArray[Any], draws: int | None, level: float) -> Diagnosis:
+def _of_family(values: NDArray[Any], draws: int | None, confidence: float) -> Diagnosis:
     """Return the kind of error, outliers left aside."""
-    fit = miscalibration.spread_and_bias(values, draws=draws, level=level)
+    fit = effects.spread_and_bias(values, draws=draws, confidence=confidence)
     if not (SMALLEST < fit.spread.estimate < LARGEST and math.isfinite(fit.bias.estimate)):
         return Diagnosis("plain", fit)
     if draws is None:
@@ -337,7 +337,7 @@ def _has_gap(counts: Floats, p: Floats) -> bool:
 def _wild(replicates: Replicates, k: int, values: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which replicates miss by far: first of a fit that they do not move, then of the fit of the others."""
     draws, n = replicates.lattice(k), values.size
-    robust = miscalibration.moment_spread_and_bias(values if draws else replicates.u[replicates.rows, k], draws=draws)
+    robust = effects.moment_spread_and_bias(values if draws else replicates.u[replicates.rows, k], draws=draws)
     score = values if draws is None else _score_of(_misses(replicates, k), draws)
     extreme = np.ones(n, bool)
     if draws is not None:
@@ -345,7 +345,7 @@ def _wild(replicates: Replicates, k: int, values: NDArray[Any]) -> NDArray[np.bo
     wild = extreme & _beyond(score, robust.spread, robust.bias, _RARE / n)
     if not 0 < wild.sum() <= _SHARE * n:
         return wild
-    rest = miscalibration.spread_and_bias(values[~wild], draws=draws)
+    rest = effects.spread_and_bias(values[~wild], draws=draws)
     return wild | (extreme & _beyond(score, rest.spread.estimate, rest.bias.estimate, _LESS_RARE / n))
 
 

@@ -7,6 +7,7 @@ sentence reads, is decided elsewhere.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -18,12 +19,12 @@ from ..question.study import Study
 from ..replicates.given import replicates_from_draws
 from ..replicates.record import Replicates
 from ..replicates.recording import OnFailure
-from ..statistics import effects as miscalibration
-from ..statistics import planning
-from ..statistics.effects import usefulness
+from ..statistics import effects, planning
+from ..statistics.effects import Interval, usefulness
+from ..statistics.roots import adjacent, narrow, whole
 from ..statistics.uniformity import TESTS
 from .levels import LevelEvidence, evidence, levels_of
-from .result import MeasureRow, Resolution, Result, TestRow, Tolerance, Verdict
+from .result import Resolution, Result, TestRow, Tolerance, Verdict
 from .sentences import Findings, sentence, useless
 
 #: Share of the error budget by level. Strong calibration implies weak, and its tests see more.
@@ -184,7 +185,7 @@ def _check_settings(alpha: Any, tolerance: Any, test: Any) -> None:
     """Refuse what would only fail after the simulations."""
     if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
         raise InvalidStudy(f"alpha must be a number strictly between 0 and 1, but {alpha!r} arrived.")
-    if alpha < 1e-12:  # intervals of level 1 - alpha would round to certainty
+    if alpha < 1e-12:  # intervals of confidence 1 - alpha would round to certainty
         raise InvalidStudy(f"alpha must be at least 1e-12, but {alpha!r} arrived.")
     if tolerance is not None and not isinstance(tolerance, Tolerance):
         raise InvalidStudy(f"tolerance must be a ringtrue.Tolerance, but {tolerance!r} arrived.")
@@ -212,7 +213,7 @@ def _rejecting(found: Sequence[LevelEvidence], alpha: float) -> list[TestRow]:
     ]
 
 
-def _verdict(evident: bool, rejecting: Sequence[TestRow], measures: Sequence[MeasureRow]) -> Verdict:
+def _verdict(evident: bool, rejecting: Sequence[TestRow], measures: Sequence[Interval]) -> Verdict:
     size = [row for row in measures if not row.name.endswith("KS distance")]
     certified = bool(size) and all(row.certified for row in size)
     if not evident:
@@ -233,11 +234,8 @@ def _tolerable(replicates: Replicates, alpha: float, tolerance: Tolerance, test:
         rejecting = _rejecting(found, alpha) if evident else []
         return _verdict(evident, rejecting, _measures(fewer, alpha, tolerance)) is not Verdict.INCONCLUSIVE
 
-    most, too_many = -1, len(replicates.failures)
-    while too_many - most > 1:
-        middle = (most + too_many) // 2
-        most, too_many = (middle, too_many) if settled(middle) else (most, middle)
-    return most if most >= 0 else None
+    most = narrow(lambda lost: -settled(int(lost)), -1, len(replicates.failures), done=adjacent, rule=whole).low
+    return int(most) if most >= 0 else None
 
 
 def _with_lost(replicates: Replicates, lost: int) -> Replicates:
@@ -246,13 +244,13 @@ def _with_lost(replicates: Replicates, lost: int) -> Replicates:
     return replicates.part(np.sort(np.concatenate([np.flatnonzero(replicates.kept), few])))
 
 
-def _harmless(row: TestRow, measures: Sequence[MeasureRow]) -> bool:
+def _harmless(row: TestRow, measures: Sequence[Interval]) -> bool:
     """Whether everything the test can have seen is certified to be small: for weak tests, the distance alone."""
     about = [m for m in measures if m.f == row.f and (m.name.startswith("weak") == (row.level == "weak"))]
     return row.level in ("strong", "weak") and bool(about) and all(m.certified for m in about)
 
 
-def _measures(replicates: Replicates, alpha: float, tolerance: Tolerance) -> tuple[MeasureRow, ...]:
+def _measures(replicates: Replicates, alpha: float, tolerance: Tolerance) -> tuple[Interval, ...]:
     """Measure every strong test function, with intervals that hold jointly."""
     strong = [k for k, column in enumerate(replicates.columns) if column.level == "strong"]
     rows = []
@@ -260,38 +258,36 @@ def _measures(replicates: Replicates, alpha: float, tolerance: Tolerance) -> tup
         name = replicates.columns[k].name
         for what, m in _measure_column(replicates, k, alpha, len(strong)):
             within = _within(m, *tolerance.limits(what, m.ideal))
-            rows.append(MeasureRow(name, what, m.estimate, m.low, m.high, m.ideal, within))
+            rows.append(replace(m, name=what, f=name, within=within))
     return tuple(rows)
 
 
-def _within(m: miscalibration.Measure, low: float, high: float) -> Literal["yes", "no", "open"]:
+def _within(m: Interval, low: float, high: float) -> Literal["yes", "no", "open"]:
     if low <= m.low and m.high <= high:
         return "yes"
     return "no" if m.high < low or m.low > high else "open"
 
 
-def _measure_column(
-    replicates: Replicates, k: int, alpha: float, functions: int
-) -> list[tuple[str, miscalibration.Measure]]:
+def _measure_column(replicates: Replicates, k: int, alpha: float, functions: int) -> list[tuple[str, Interval]]:
     kept, lost, draws = replicates.rows, len(replicates.failures), replicates.lattice(k)
     # Spread, bias and coverage hold jointly at 1 - alpha; so do the distances, strong and weak.
-    level, level_distance = 1 - alpha / (3 * functions), 1 - alpha / (2 * functions)
+    confidence, of_distance = 1 - alpha / (3 * functions), 1 - alpha / (2 * functions)
     values = replicates.rank[kept, k] if draws else replicates.ordered(k)
     scores = values if draws else replicates.z[kept, k]
-    both = miscalibration.spread_and_bias(scores, draws=draws, level=level, lost=lost)
+    both = effects.spread_and_bias(scores, draws=draws, confidence=confidence, lost=lost)
     measures = [
         ("spread", both.spread),
         ("bias", both.bias),
-        ("coverage", miscalibration.coverage(values, draws=draws, level=level, lost=lost)),
-        ("KS distance", miscalibration.distance(values, draws=draws, level=level_distance, lost=lost)),
+        ("coverage", effects.coverage(values, draws=draws, confidence=confidence, lost=lost)),
+        ("KS distance", effects.distance(values, draws=draws, confidence=of_distance, lost=lost)),
     ]
     weak = replicates.weak_ordered(k)
     if not np.isnan(weak[-1:]).any():  # nan sorts last
-        measures.append(("weak KS distance", miscalibration.distance(weak, level=level_distance, lost=lost)))
+        measures.append(("weak KS distance", effects.distance(weak, confidence=of_distance, lost=lost)))
     return measures
 
 
-def _use(replicates: Replicates, alpha: float) -> dict[str, list[miscalibration.Measure]]:
+def _use(replicates: Replicates, alpha: float) -> dict[str, list[Interval]]:
     """Return contraction and skill by strong test function where both are known, each with an interval of its own.
 
     They describe the replicates that were not lost, at most the first fifty thousand of them.
@@ -302,27 +298,27 @@ def _use(replicates: Replicates, alpha: float) -> dict[str, list[miscalibration.
         truth, sd, crps = (getattr(replicates, name)[kept, k][:_ENOUGH] for name in ("truth", "sd", "crps"))
         if column.level == "strong" and replicates.of_belief and np.isfinite(truth).all():
             both = [
-                usefulness.contraction(truth, sd, level=1 - alpha),
-                usefulness.skill(truth, crps, level=1 - alpha),
+                usefulness.contraction(truth, sd, confidence=1 - alpha),
+                usefulness.skill(truth, crps, confidence=1 - alpha),
             ]
             if all(np.isfinite(m.estimate) for m in both):
                 found[column.name] = both
     return found
 
 
-def _joint_use(replicates: Replicates, alpha: float) -> list[MeasureRow]:
+def _joint_use(replicates: Replicates, alpha: float) -> list[Interval]:
     """Return the skill for all entries of theta together, if there are several."""
     scores = (array[replicates.rows][:_ENOUGH] for array in (replicates.energy, replicates.belief_energy))
-    m = usefulness.energy_skill(*scores, level=1 - alpha)
-    return [MeasureRow(ALL, m.name, m.estimate, m.low, m.high, m.ideal, "-")] if np.isfinite(m.estimate) else []
+    m = usefulness.energy_skill(*scores, confidence=1 - alpha)
+    return [replace(m, f=ALL)] if np.isfinite(m.estimate) else []
 
 
-def _with_use(measures: Sequence[MeasureRow], use: dict[str, list[miscalibration.Measure]]) -> tuple[MeasureRow, ...]:
+def _with_use(measures: Sequence[Interval], use: dict[str, list[Interval]]) -> tuple[Interval, ...]:
     """Return the measures, those of use behind the others of their test function."""
     rows = []
     for name in dict.fromkeys(row.f for row in measures):
         rows += [row for row in measures if row.f == name]
-        rows += [MeasureRow(name, m.name, m.estimate, m.low, m.high, m.ideal, "-") for m in use.get(name, [])]
+        rows += [replace(m, f=name) for m in use.get(name, [])]
     return tuple(rows)
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import special
 
@@ -20,12 +21,12 @@ from ..errors import InvalidStudy
 from ..functions.contract import ALL, Mahalanobis
 from ..replicates.record import Replicates
 from ..replicates.streams import Streams
-from ..statistics import effects as miscalibration
-from ..statistics.effects import Measure, usefulness
+from ..statistics import effects
+from ..statistics.arguments import need_fraction
+from ..statistics.effects import Influences, Interval, influences, usefulness
 from ..statistics.effects.deviations import largest, norm_interval
-from ..statistics.effects.influences import Influences, influences
-from ..statistics.effects.measure import freedom, student
-from .result import MeasureRow, Result, decimals, number, table
+from ..statistics.effects.intervals import freedom, student
+from .result import Result, as_row, decimals, number, table
 
 Floats = NDArray[np.float64]
 
@@ -48,18 +49,18 @@ class Measures:
     rows
         One per test function and measure; ``f`` is "(all)" for those of all test functions together. ``within`` is "-":
         no tolerance is asked about.
-    level
-        Confidence level of every interval on its own; those named "largest" hold over all test functions.
+    confidence
+        That of every interval on its own; those named "largest" hold over all test functions.
     n, lost
         Replicates, and how many of them were lost.
     """
 
-    rows: tuple[MeasureRow, ...]
-    level: float
+    rows: tuple[Interval, ...]
+    confidence: float
     n: int
     lost: int
 
-    def row(self, name: str, f: str = ALL) -> MeasureRow:
+    def row(self, name: str, f: str = ALL) -> Interval:
         """Return the row of a measure of a test function.
 
         Raises
@@ -76,13 +77,13 @@ class Measures:
     def to_dict(self) -> dict[str, Any]:
         """Return the measures as plain data for JSON; numbers that are not finite become None."""
         rows = [
-            {key: None if isinstance(v, float) and not math.isfinite(v) else v for key, v in asdict(row).items()}
+            {key: None if isinstance(v, float) and not math.isfinite(v) else v for key, v in as_row(row).items()}
             for row in self.rows
         ]
-        return {"level": self.level, "n": self.n, "lost": self.lost, "measures": rows}
+        return {"confidence": self.confidence, "n": self.n, "lost": self.lost, "measures": rows}
 
     def __str__(self) -> str:
-        cells = [("test function", "measure", "estimate", f"{100 * self.level:g} % interval", "ideal")]
+        cells = [("test function", "measure", "estimate", f"{100 * self.confidence:g} % interval", "ideal")]
         for row in self.rows:
             digits = decimals(row)
             interval = f"{number(row.low, digits)} to {number(row.high, digits)}"
@@ -94,15 +95,15 @@ class Measures:
         raise TypeError("Measures is not iterable; use measures.rows, or measures.row(name, f).")
 
 
-def measure(source: Result | Replicates, *, level: float = 0.95) -> Measures:
+def measure(source: Result | Replicates, *, confidence: float = 0.95) -> Measures:
     """Measure how far from calibrated, and whether of any use, with an interval for every number.
 
     Parameters
     ----------
     source
         A Result, or the Replicates of a run.
-    level
-        Confidence level of each interval alone.
+    confidence
+        That of each interval alone.
 
     Returns
     -------
@@ -115,8 +116,8 @@ def measure(source: Result | Replicates, *, level: float = 0.95) -> Measures:
 
     Notes
     -----
-    *Largest.* The intervals are those that the test functions have jointly: single ones, at the level that a Gaussian
-    multiplier bootstrap of the largest studentised error gives, with the influence of each replicate on all estimates.
+    *Largest.* The intervals are those that the test functions have jointly: single ones, at the confidence that a
+    Gaussian multiplier bootstrap of the largest studentised error gives, with the influence of each replicate on all.
     Measured for a family of three at n = 200 and 1000 (200 repetitions, 1000 where those left 0.93 to 0.97; z Gaussian,
     Gamma(4) and t_5; exact and M = 9, 19, 99): where the truth is 0, |bias| 0.935 to 0.97, |log spread| 0.93 to 0.965
     but 0.92 for t_5 on exact z at n = 200, the KS distance 0.94 to 0.975; otherwise 0.96 to 1, 0.96 to 1 and 0.98 to 1:
@@ -144,31 +145,26 @@ def measure(source: Result | Replicates, *, level: float = 0.95) -> Measures:
     replicates = source.replicates if isinstance(source, Result) else source
     if not isinstance(replicates, Replicates):
         raise TypeError(f"measure needs a Result or Replicates, but {type(source).__name__} arrived.")
-    if not 0 < level < 1:
-        raise InvalidStudy(f"level must lie strictly between 0 and 1, but {level!r} arrived; for 95 % pass 0.95.")
+    need_fraction(confidence=confidence)
     if len(replicates.failures) == replicates.n:
         raise InvalidStudy(f"at least one replicate is needed, but all {replicates.n} were lost.")
     strong = [k for k, column in enumerate(replicates.columns) if column.level == "strong"]
     rows = [
-        _row(replicates.columns[k].name, m)
+        replace(m, f=replicates.columns[k].name)
         for k in strong
         for m in (
-            *_size(replicates, k, level),
-            *_of_use(replicates, k, level),
-            *weak_distance(replicates, k, level=level),
+            *_size(replicates, k, confidence),
+            *_of_use(replicates, k, confidence),
+            *weak_distance(replicates, k, confidence=confidence),
         )
     ]
-    together = (*over_family(replicates, level=level), *_of_gaussians(replicates, level), *_of_all(replicates, level))
-    rows += [_row(ALL, m) for m in together]
-    return Measures(tuple(rows), level, replicates.n, len(replicates.failures))
-
-
-def _row(f: str, m: Measure) -> MeasureRow:
-    return MeasureRow(f, m.name, m.estimate, m.low, m.high, m.ideal, "-")
-
-
-def _named(name: str, m: Measure) -> Measure:
-    return Measure(name, m.estimate, m.low, m.high, m.ideal)
+    together = [
+        *over_family(replicates, confidence=confidence),
+        *_of_gaussians(replicates, confidence),
+        *_of_all(replicates, confidence),
+    ]
+    rows += [replace(m, f=ALL) for m in together]
+    return Measures(tuple(rows), confidence, replicates.n, len(replicates.failures))
 
 
 def _values(replicates: Replicates, k: int) -> tuple[Any, Any, int | None]:
@@ -180,23 +176,23 @@ def _values(replicates: Replicates, k: int) -> tuple[Any, Any, int | None]:
     return replicates.ordered(k), replicates.z[replicates.rows, k], None
 
 
-def _size(replicates: Replicates, k: int, level: float) -> list[Measure]:
+def _size(replicates: Replicates, k: int, confidence: float) -> list[Interval]:
     values, scores, draws = _values(replicates, k)
     lost = len(replicates.failures)
-    both = miscalibration.spread_and_bias(scores, draws=draws, level=level, lost=lost)
+    both = effects.spread_and_bias(scores, draws=draws, confidence=confidence, lost=lost)
     return [
         both.spread,
         both.bias,
-        miscalibration.coverage(values, draws=draws, level=level, lost=lost),
-        _named("KS distance", miscalibration.distance(values, draws=draws, level=level, lost=lost)),
-        miscalibration.wasserstein(values, draws=draws, level=level, lost=lost),
-        miscalibration.cramer_von_mises(values, draws=draws, level=level, lost=lost),
-        miscalibration.divergence(scores, draws=draws, level=level, lost=lost),
-        miscalibration.variance_ratio(values, draws=draws, level=level, lost=lost),
+        effects.coverage(values, draws=draws, confidence=confidence, lost=lost),
+        replace(effects.distance(values, draws=draws, confidence=confidence, lost=lost), name="KS distance"),
+        effects.wasserstein(values, draws=draws, confidence=confidence, lost=lost),
+        effects.cramer_von_mises(values, draws=draws, confidence=confidence, lost=lost),
+        effects.divergence(scores, draws=draws, confidence=confidence, lost=lost),
+        effects.variance_ratio(values, draws=draws, confidence=confidence, lost=lost),
     ]
 
 
-def _of_use(replicates: Replicates, k: int, level: float) -> list[Measure]:
+def _of_use(replicates: Replicates, k: int, confidence: float) -> list[Interval]:
     """Return contraction, skill, interval skill and correlation of column k, where they are known."""
     kept = replicates.rows
     truth, mean, sd, crps, interval = (
@@ -204,35 +200,35 @@ def _of_use(replicates: Replicates, k: int, level: float) -> list[Measure]:
     )
     if not np.isfinite(truth).all():
         return []
-    found = [usefulness.correlation(truth, mean, level=level)]
+    found = [usefulness.correlation(truth, mean, confidence=confidence)]
     if replicates.of_belief:
         found = [
-            usefulness.contraction(truth, sd, level=level),
-            usefulness.skill(truth, crps, level=level),
-            usefulness.interval_skill(truth, interval, level=level),
+            usefulness.contraction(truth, sd, confidence=confidence),
+            usefulness.skill(truth, crps, confidence=confidence),
+            usefulness.interval_skill(truth, interval, confidence=confidence),
             *found,
         ]
     return [m for m in found if not math.isnan(m.estimate)]
 
 
-def _of_all(replicates: Replicates, level: float) -> list[Measure]:
+def _of_all(replicates: Replicates, confidence: float) -> list[Interval]:
     """Return the skill for all entries of theta together, where it is known."""
     kept = replicates.rows
-    found = usefulness.energy_skill(replicates.energy[kept], replicates.belief_energy[kept], level=level)
+    found = usefulness.energy_skill(replicates.energy[kept], replicates.belief_energy[kept], confidence=confidence)
     return [] if math.isnan(found.estimate) else [found]
 
 
 # The weak level.
 
 
-def weak_distance(replicates: Replicates, k: int, *, level: float) -> list[Measure]:
+def weak_distance(replicates: Replicates, k: int, *, confidence: float) -> list[Interval]:
     """Return the distance between the data-averaged output and mu0 for column k; nothing if mu0's law is not known.
 
     Examples
     --------
     >>> from ringtrue import Normal, Study, run
     >>> study = Study(Normal(0, 1), lambda theta, rng: theta + rng.normal(), lambda mu0, y: Normal(y / 2, 0.7), 500)
-    >>> weak_distance(run(study), 0, level=0.95)[0].low
+    >>> weak_distance(run(study), 0, confidence=0.95)[0].low
     0.0
     """
     kept, lost = replicates.rows, len(replicates.failures)
@@ -240,17 +236,17 @@ def weak_distance(replicates: Replicates, k: int, *, level: float) -> list[Measu
     if position.size < 2 or np.isnan(position).any():
         return []
     if not _all_normal(replicates, k):
-        one = miscalibration.distance(replicates.weak_ordered(k), level=level, lost=lost)
-        return [_named("weak KS distance", one)]
+        one = effects.distance(replicates.weak_ordered(k), confidence=confidence, lost=lost)
+        return [replace(one, name="weak KS distance")]
     points = np.argsort(position)[_spaced(position.size, min(_POINTS, max(_NUMBERS // position.size, 25)))]
     mean, covariance = _averaged(
         replicates.mean[kept, k], replicates.sd[kept, k], replicates.weak_value[kept, k][points]
     )
     gap = mean - position[points]
-    found = norm_interval(gap, covariance, largest, level=level, observed=float(largest(gap)))
+    found = norm_interval(gap, covariance, largest, confidence=confidence, observed=float(largest(gap)))
     slack = lost / replicates.n
     low, high = max(0.0, found.low - slack), min(1.0, found.high + slack)
-    return [Measure("weak KS distance", found.estimate, low, high, 0.0)]
+    return [Interval("weak KS distance", found.estimate, low, high, 0.0)]
 
 
 def _all_normal(replicates: Replicates, k: int) -> bool:
@@ -286,14 +282,14 @@ def _averaged(mean: Floats, sd: Floats, points: Floats) -> tuple[Floats, Floats]
 # The largest over a family.
 
 
-def over_family(replicates: Replicates, *, level: float) -> list[Measure]:
+def over_family(replicates: Replicates, *, confidence: float) -> list[Interval]:
     """Return the largest |log spread|, |bias| and KS distance over all strong test functions, if there are several.
 
     Examples
     --------
     >>> from ringtrue import Normal, Study, run
     >>> study = Study(Normal(0, 1), lambda theta, rng: theta + rng.normal(), lambda mu0, y: Normal(y / 2, 0.7), 500)
-    >>> [m.name for m in over_family(run(study), level=0.95)]
+    >>> [m.name for m in over_family(run(study), confidence=0.95)]
     ['largest |log spread|', 'largest |bias|', 'largest KS distance']
     """
     strong = [k for k, column in enumerate(replicates.columns) if column.level == "strong"]
@@ -303,43 +299,45 @@ def over_family(replicates: Replicates, *, level: float) -> list[Measure]:
     alone = [None if replicates.failures else influences(scores, draws=draws) for scores, draws in parts]
     known = [one for one in alone if one is not None]
     rng = Streams(replicates.seed).generator("judgement", (1 << 32) + 3)
-    each = [1 - (1 - level) / len(strong)] * 2  # shares of the error budget, which lost replicates need
+    each = [1 - (1 - confidence) / len(strong)] * 2  # shares of the error budget, which lost replicates need
     if len(known) == len(strong):
-        each = [_level_of_each(known, column, level, rng) for column in (1, 0)]
-    return [*_largest_of_intervals(replicates, strong, *each), _largest_distance(replicates, strong, level, rng)]
+        each = [_confidence_of_each(known, column, confidence, rng) for column in (1, 0)]
+    return [*_largest_of_intervals(replicates, strong, *each), _largest_distance(replicates, strong, confidence, rng)]
 
 
-def _level_of_each(known: Sequence[Influences], column: int, level: float, rng: np.random.Generator) -> float:
-    """Return the level of single intervals that hold jointly, from what every replicate adds to each estimate."""
+def _confidence_of_each(known: Sequence[Influences], column: int, confidence: float, rng: Generator) -> float:
+    """Return the confidence of single intervals that hold jointly, from what every replicate adds to each estimate."""
     values = np.column_stack([one.values[:, column] for one in known])
     size = np.sqrt(np.square(values).mean(axis=0))
     values = values / np.where(size > 0, size, 1.0)
-    reach = _joint_reach(values.T @ values / len(values), level, rng)
-    return max(math.erf(reach / math.sqrt(2)), level)
+    reach = _joint_reach(values.T @ values / len(values), confidence, rng)
+    return max(math.erf(reach / math.sqrt(2)), confidence)
 
 
-def _joint_reach(covariance: Floats, level: float, rng: np.random.Generator) -> float:
+def _joint_reach(covariance: Floats, confidence: float, rng: Generator) -> float:
     """Return the quantile of the largest absolute entry of a Gaussian vector.
 
-    Given the data, sums of influences with Gaussian multipliers are exactly such a vector. Levels whose tail the draws
-    do not resolve get Bonferroni's bound, which is nearly sharp there.
+    Given the data, sums of influences with Gaussian multipliers are exactly such a vector. Where the draws do
+    not resolve the tail it is Bonferroni's bound, which is nearly sharp there.
     """
-    if (1 - level) * _DRAWS < 10:
+    if (1 - confidence) * _DRAWS < 10:
         largest_error = math.sqrt(float(np.diag(covariance).max()))
-        return largest_error * student(1 - (1 - level) / len(covariance), math.inf)
+        return largest_error * student(1 - (1 - confidence) / len(covariance), math.inf)
     values, vectors = np.linalg.eigh(covariance)
     drawn = (rng.standard_normal((_DRAWS, len(values))) * np.sqrt(np.maximum(values, 0))) @ vectors.T
-    return float(np.quantile(np.abs(drawn).max(axis=1), level))
+    return float(np.quantile(np.abs(drawn).max(axis=1), confidence))
 
 
 def _largest_of_intervals(
     replicates: Replicates, strong: Sequence[int], of_spread: float, of_bias: float
-) -> list[Measure]:
-    """Return the largest |log spread| and |bias| from single intervals at these levels."""
+) -> list[Interval]:
+    """Return the largest |log spread| and |bias| from single intervals of these confidences."""
     parts, lost = [_values(replicates, k)[1:] for k in strong], len(replicates.failures)
 
-    def fits(level: float) -> list[miscalibration.SpreadAndBias]:
-        return [miscalibration.spread_and_bias(scores, draws=draws, level=level, lost=lost) for scores, draws in parts]
+    def fits(confidence: float) -> list[effects.SpreadAndBias]:
+        return [
+            effects.spread_and_bias(scores, draws=draws, confidence=confidence, lost=lost) for scores, draws in parts
+        ]
 
     with np.errstate(divide="ignore"):
         spread = np.log([(m.spread.estimate, m.spread.low, m.spread.high) for m in fits(of_spread)]).T
@@ -347,28 +345,28 @@ def _largest_of_intervals(
     return [_largest_absolute("largest |log spread|", *spread), _largest_absolute("largest |bias|", *bias)]
 
 
-def _largest_absolute(name: str, centre: Floats, low: Floats, high: Floats) -> Measure:
+def _largest_absolute(name: str, centre: Floats, low: Floats, high: Floats) -> Interval:
     least = np.maximum(0.0, np.maximum(low, -high))
     most = np.maximum(np.abs(low), np.abs(high))
-    return Measure(name, float(np.abs(centre).max()), float(least.max()), float(most.max()), 0.0)
+    return Interval(name, float(np.abs(centre).max()), float(least.max()), float(most.max()), 0.0)
 
 
-def _largest_distance(replicates: Replicates, strong: Sequence[int], level: float, rng: np.random.Generator) -> Measure:
+def _largest_distance(replicates: Replicates, strong: Sequence[int], confidence: float, rng: Generator) -> Interval:
     """Return the largest KS distance, from the joint noise of all empirical laws at some points."""
     estimates = []
     for k in strong:
         values, _, draws = _values(replicates, k)
-        estimates.append(miscalibration.distance(values, draws=draws, level=level).estimate)
+        estimates.append(effects.distance(values, draws=draws, confidence=confidence).estimate)
     lost, n = len(replicates.failures), replicates.n - len(replicates.failures)
     share = lost / replicates.n
-    reach = math.sqrt(math.log(2 * len(strong) / (1 - level)) / (2 * n))
+    reach = math.sqrt(math.log(2 * len(strong) / (1 - confidence)) / (2 * n))
     if len(strong) <= _COLUMNS // 8 and n > 1:
-        reach = min(reach, _joint_distance(replicates, strong, level, rng) / math.sqrt(n))
+        reach = min(reach, _joint_distance(replicates, strong, confidence, rng) / math.sqrt(n))
     top = max(estimates)
-    return Measure("largest KS distance", top, max(0.0, top - reach - share), min(1.0, top + reach + share), 0.0)
+    return Interval("largest KS distance", top, max(0.0, top - reach - share), min(1.0, top + reach + share), 0.0)
 
 
-def _joint_distance(replicates: Replicates, strong: Sequence[int], level: float, rng: np.random.Generator) -> float:
+def _joint_distance(replicates: Replicates, strong: Sequence[int], confidence: float, rng: Generator) -> float:
     """Return root n times the quantile of the largest error of all empirical laws."""
     points = min(_COLUMNS // len(strong), 32)
     rows = np.arange(replicates.n)[replicates.rows]
@@ -384,13 +382,13 @@ def _joint_distance(replicates: Replicates, strong: Sequence[int], level: float,
         columns.append(replicates.u[rows, k, None] <= levels)
     below = np.concatenate(columns, axis=1).astype(np.float32)
     below -= below.mean(axis=0)
-    return _joint_reach((below.T @ below).astype(np.float64) / len(below), level, rng) + between
+    return _joint_reach((below.T @ below).astype(np.float64) / len(below), confidence, rng) + between
 
 
 # Gaussian outputs.
 
 
-def _of_gaussians(replicates: Replicates, level: float) -> list[Measure]:
+def _of_gaussians(replicates: Replicates, confidence: float) -> list[Interval]:
     """Return ANEES/d and NCI, if the Mahalanobis distance was asked about and the dimension can be told."""
     name = Mahalanobis().name
     asked = [k for k, column in enumerate(replicates.columns) if (column.name, column.level) == (name, "auto")]
@@ -403,26 +401,26 @@ def _of_gaussians(replicates: Replicates, level: float) -> list[Measure]:
     d = max(round(float(mean.mean())), 1)
     if n < 4 or math.sqrt(2 * d / (n * min(draws, 100))) > 0.15:
         return []
-    found = [_anees(squares / d, level)]
+    found = [_anees(squares / d, confidence)]
     coordinates = [k for k, column in enumerate(replicates.columns) if column.coordinate]
     errors = replicates.truth[kept][:, coordinates] - replicates.mean[kept][:, coordinates]
     if len(coordinates) == d and n > d + 2 and np.isfinite(errors).all() and (errors != 0).any(axis=1).all():
         with suppress(np.linalg.LinAlgError):  # errors that do not fill d dimensions have no metric of their own
-            found.append(_nci(squares, errors, level))
+            found.append(_nci(squares, errors, confidence))
     return found
 
 
-def _anees(scaled: Floats, level: float) -> Measure:
+def _anees(scaled: Floats, confidence: float) -> Interval:
     """Return the mean, with Student's interval on the logarithm."""
     centre = float(scaled.mean())
     if centre == 0:  # outputs that know the truth; nothing tells how nearly
-        return Measure("ANEES/d", 0.0, 0.0, math.inf, 1.0)
+        return Interval("ANEES/d", 0.0, 0.0, math.inf, 1.0)
     error = float(scaled.std(ddof=1)) / math.sqrt(scaled.size) / centre
-    half = student(level, freedom(scaled - centre)) * error
-    return Measure("ANEES/d", centre, centre * math.exp(-half), centre * math.exp(min(half, 700.0)), 1.0)
+    half = student(confidence, freedom(scaled - centre)) * error
+    return Interval("ANEES/d", centre, centre * math.exp(-half), centre * math.exp(min(half, 700.0)), 1.0)
 
 
-def _nci(squares: Floats, errors: Floats, level: float) -> Measure:
+def _nci(squares: Floats, errors: Floats, confidence: float) -> Interval:
     """Return the mean log ratio of the two metrics; the estimated one has an influence, and a bias, of its own."""
     n = len(errors)
     logs = np.log(np.maximum(squares, 1e-300))
@@ -432,8 +430,8 @@ def _nci(squares: Floats, errors: Floats, level: float) -> Measure:
     ratio = logs - np.log(own)
     influence = ratio - ratio.mean() + np.einsum("ij,jk,ik->i", white, slope, white) - np.trace(slope)
     centre, decibel = _without_bias(logs, white), 10 / math.log(10)
-    half = student(level, freedom(influence)) * float(influence.std(ddof=1)) / math.sqrt(n)
-    return Measure("NCI (dB)", decibel * centre, decibel * (centre - half), decibel * (centre + half), 0.0)
+    half = student(confidence, freedom(influence)) * float(influence.std(ddof=1)) / math.sqrt(n)
+    return Interval("NCI (dB)", decibel * centre, decibel * (centre - half), decibel * (centre + half), 0.0)
 
 
 def _without_bias(logs: Floats, white: Floats) -> float:

@@ -12,13 +12,15 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from ..errors import InvalidStudy, Miscalibrated
 from ..functions.contract import Level
 from ..replicates.record import Replicates
-from ..statistics.effects import Measure
+from ..statistics.effects import Interval
 
+#: What tables have of a measure, in this order.
+MEASURED = ("f", "name", "estimate", "low", "high", "ideal", "within")
 #: Decimals of a number, at most.
 _MOST = 6
 
@@ -89,29 +91,6 @@ class TestRow:
 
 
 @dataclass(frozen=True)
-class MeasureRow:
-    """One measure of one test function with its interval.
-
-    ``within`` says whether the measure is in tolerance: "yes" if the whole interval is, "no" if none of it is, "open"
-    otherwise; the intervals of such measures are simultaneous. Contraction and skill say whether an output is of any
-    use, which is no part of the verdict: they have no ideal (nan), no tolerance ("-"), and each its own interval.
-    """
-
-    f: str
-    name: str
-    estimate: float
-    low: float
-    high: float
-    ideal: float
-    within: Literal["yes", "no", "open", "-"]
-
-    @property
-    def certified(self) -> bool:
-        """Whether the whole interval is in tolerance."""
-        return self.within == "yes"
-
-
-@dataclass(frozen=True)
 class Resolution:
     """What this run could have seen: the smallest errors found with 80 % chance.
 
@@ -144,7 +123,8 @@ class Result:
     verdict, sentence
         The answer, and what a person can do about it.
     tests, measures
-        Rows of evidence and of size.
+        Rows of evidence and of size. The intervals of measures are simultaneous, but for contraction and skill: these
+        say whether an output is of any use, which is no part of the verdict, and have no ideal and no tolerance.
     levels
         The global p-value of every level that was tested.
     replicates
@@ -154,7 +134,7 @@ class Result:
     verdict: Verdict
     sentence: str
     tests: tuple[TestRow, ...]
-    measures: tuple[MeasureRow, ...]
+    measures: tuple[Interval, ...]
     levels: dict[Level, float]
     overall: float
     resolution: Resolution
@@ -217,7 +197,7 @@ class Result:
                 "pvalue": self.overall,
                 "levels": self.levels,
                 "tests": [asdict(row) for row in self.tests],
-                "measures": [asdict(row) for row in self.measures],
+                "measures": [as_row(row) for row in self.measures],
                 "resolution": asdict(self.resolution),
                 "n": self.replicates.n,
                 "seed": self.replicates.seed,
@@ -253,6 +233,11 @@ class Result:
         return "\n".join([*lines, *self.notes])
 
 
+def as_row(m: Interval) -> dict[str, Any]:
+    """Return what tables have of a measure."""
+    return {name: getattr(m, name) for name in MEASURED}
+
+
 def format_p(p: float) -> str:
     """Return a p-value as one would write it in a sentence.
 
@@ -271,7 +256,7 @@ def _cell(p: float) -> str:
     return f"{p:.0e}" if p < 0.001 else f"{p:.2g}"
 
 
-def decimals(row: MeasureRow | Measure) -> int:
+def decimals(row: Interval) -> int:
     """Return how many decimals the width of an interval deserves: two figures of it, two decimals at least."""
     width = row.high - row.low
     return 2 if not 0 < width < math.inf else min(max(1 - math.floor(math.log10(width)), 2), _MOST)
@@ -357,7 +342,7 @@ def _tests_table(rows: Sequence[TestRow]) -> str:
     return table(cells, right={3, 4, 5})
 
 
-def _measures_table(rows: Sequence[MeasureRow], alpha: float) -> str:
+def _measures_table(rows: Sequence[Interval], alpha: float) -> str:
     if not rows:
         return ""
     cells = [("test function", "measure", "estimate", f"{100 * (1 - alpha):g} % interval*", "ideal", "in tolerance")]

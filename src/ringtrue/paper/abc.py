@@ -177,7 +177,7 @@ def _needed(replicates: rt.Replicates, task: Task, ks: float, p: float) -> dict[
     """
     lattice = DRAWS[task.level] if task.level == "strong" else None
     scores = replicates.rank[:, 0] if task.level == "strong" else replicates.weak_z[:, 0]
-    both = spread_and_bias(scores, draws=lattice, level=0.999)
+    both = spread_and_bias(scores, draws=lattice, confidence=0.999)
     plans = [
         plan(**{name: m.estimate}, draws=lattice).n  # type: ignore[arg-type]
         for name, m in (("spread", both.spread), ("bias", both.bias))

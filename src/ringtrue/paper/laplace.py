@@ -136,7 +136,7 @@ def _judged(nu: int, size: int, *, n: int, seed: int) -> list[dict[str, Any]]:
 
 def _needed(z: Any) -> dict[str, Any]:
     """Return the spread of z, and how many replicates the default test needs for it, if it clearly is not 1."""
-    spread = spread_and_bias(z, level=0.999).spread
+    spread = spread_and_bias(z, confidence=0.999).spread
     seen = not spread.low <= 1 <= spread.high
     return {"spread": spread.estimate, "n_needed": int(plan(spread=spread.estimate).n) if seen else None}
 

@@ -18,8 +18,9 @@ from ..functions.contract import ALL
 from ..judgement import sentences as wording
 from ..judgement.diagnosis import diagnose
 from ..judgement.measures import Measures, measure, over_family
-from ..judgement.result import MeasureRow, Result, TestRow, Verdict, decimals
+from ..judgement.result import Result, TestRow, Verdict, decimals
 from ..replicates.record import Failure, Replicates
+from ..statistics.effects import Interval
 
 #: Test functions that get pictures.
 PICTURED = 6
@@ -168,7 +169,7 @@ def _mends(result: Result) -> Iterator[str]:
         yield "Look at the data that lead to similar outputs: the outputs are right on average and wrong among those."
 
 
-def _mend(result: Result, k: int, about: Mapping[str, MeasureRow]) -> Iterator[str]:
+def _mend(result: Result, k: int, about: Mapping[str, Interval]) -> Iterator[str]:
     """Say what would mend one test function: what the sentence says, of every kind of error."""
     ran = result.replicates
     name, found = ran.columns[k].name, diagnose(ran, k)
@@ -246,9 +247,9 @@ def _lost(replicates: Replicates) -> Iterator[str]:
         )
 
 
-def by_function(rows: Sequence[MeasureRow]) -> dict[str, dict[str, MeasureRow]]:
+def by_function(rows: Sequence[Interval]) -> dict[str, dict[str, Interval]]:
     """Return measures by test function and name, in their order."""
-    found: dict[str, dict[str, MeasureRow]] = {}
+    found: dict[str, dict[str, Interval]] = {}
     for row in rows:
         found.setdefault(row.f, {})[row.name] = row
     return found
@@ -313,7 +314,7 @@ def _measured(ran: Replicates, order: list[int]) -> Measures:
     found = measure(_columns(ran, sorted(order[:FUNCTIONS])))
     # The largest of those with most evidence is no measure of all: their intervals would not know of the others.
     single = [row for row in found.rows if row.f != ALL]
-    largest = [MeasureRow(ALL, m.name, m.estimate, m.low, m.high, m.ideal, "-") for m in over_family(ran, level=0.95)]
+    largest = [replace(m, f=ALL) for m in over_family(ran, confidence=0.95)]
     joint = [row for row in found.rows if row.f == ALL and not row.name.startswith("largest")]
     return replace(found, rows=(*single, *largest, *joint))
 
@@ -332,11 +333,11 @@ def _as_plain(found: Measures) -> dict[str, Any]:
     return {**plain, "measures": [{**row, "f": clean(row["f"])} for row in plain["measures"]]}
 
 
-def _ideal(row: MeasureRow) -> str:
+def _ideal(row: Interval) -> str:
     return "–" if math.isnan(row.ideal) else f"{row.ideal:.3g}"
 
 
-def _cell(row: MeasureRow) -> Cell:
+def _cell(row: Interval) -> Cell:
     digits = decimals(row)
     interval = f"{_fixed(row.low, digits)} to {_fixed(row.high, digits)}"
     return Cell(_fixed(row.estimate, digits), interval, row.within)
@@ -362,7 +363,7 @@ def _ends(failure: Failure) -> str:
     return text if len(text) <= _TRACEBACK else f"{text[:half]}\n…\n{text[-half:]}"
 
 
-def said(row: MeasureRow) -> str:
+def said(row: Interval) -> str:
     """Return the size of a measure with its interval."""
     digits = decimals(row)
     low, high = sorted((abs(row.low), abs(row.high))) if row.ideal == 0 else (row.low, row.high)

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...replicates.record import Replicates
-from ...statistics.effects import Measure
+from ...statistics.effects import Interval
 from ..levels import LevelEvidence
-from ..result import MeasureRow, TestRow, Tolerance
+from ..result import TestRow, Tolerance
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Findings:
     found: Sequence[LevelEvidence]
     overall: float
     rejecting: Sequence[TestRow]
-    measures: Sequence[MeasureRow]
-    use: Mapping[str, Sequence[Measure]]
+    measures: Sequence[Interval]
+    use: Mapping[str, Sequence[Interval]]
     replicates: Replicates
     alpha: float
     tolerance: Tolerance

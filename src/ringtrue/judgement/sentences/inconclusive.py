@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 
 from ...replicates.record import Replicates
-from ...statistics import effects as miscalibration
-from ...statistics import planning
-from ..result import MeasureRow, Tolerance, counted, decimals, format_p, number, percent
+from ...statistics import effects, planning
+from ...statistics.effects import Interval
+from ..result import Tolerance, counted, decimals, format_p, number, percent
 from .findings import Findings
 from .misses import far_misses
 from .phrases import listed, percents, points, reached, rounded, span
@@ -95,21 +95,21 @@ def _lost(findings: Findings) -> str:
 def _as_if_none_lost(findings: Findings) -> Findings:
     """Return the findings with intervals that do not allow for losses, for the advice on what comes after them."""
     ran = findings.replicates.part(findings.replicates.rows)
-    level = 1 - findings.alpha / (3 * len(_strong(ran)))
-    rows = [row for k in _strong(ran) for row in _measured(ran, k, level, findings.tolerance)]
+    confidence = 1 - findings.alpha / (3 * len(_strong(ran)))
+    rows = [row for k in _strong(ran) for row in _measured(ran, k, confidence, findings.tolerance)]
     return replace(findings, replicates=ran, measures=rows)
 
 
-def _measured(ran: Replicates, k: int, level: float, tolerance: Tolerance) -> list[MeasureRow]:
+def _measured(ran: Replicates, k: int, confidence: float, tolerance: Tolerance) -> list[Interval]:
     """Return spread, bias and coverage of column k."""
     draws, values = ran.lattice(k), ran.rank[:, k]
-    fit = miscalibration.spread_and_bias(values if draws else ran.z[:, k], draws=draws, level=level)
-    inside = miscalibration.coverage(values if draws else ran.u[:, k], draws=draws, level=level)
+    fit = effects.spread_and_bias(values if draws else ran.z[:, k], draws=draws, confidence=confidence)
+    inside = effects.coverage(values if draws else ran.u[:, k], draws=draws, confidence=confidence)
     rows = []
-    for name, m in (("spread", fit.spread), ("bias", fit.bias), ("coverage", inside)):
-        low, high = tolerance.limits(name, m.ideal)
+    for m in (fit.spread, fit.bias, inside):
+        low, high = tolerance.limits(m.name, m.ideal)
         within: Literal["yes", "open"] = "yes" if low <= m.low and m.high <= high else "open"
-        rows.append(MeasureRow(ran.columns[k].name, name, m.estimate, m.low, m.high, m.ideal, within))
+        rows.append(replace(m, f=ran.columns[k].name, within=within))
     return rows
 
 
@@ -136,12 +136,12 @@ def _more(findings: Findings) -> str:
 
 def _needed(findings: Findings, draws: int | None) -> float:
     limits, functions = findings.tolerance, len({m.f for m in findings.measures})
-    return planning.certify(
+    return planning.plan_certificate(
         spread=limits.spread,
         bias=limits.bias,
         coverage=limits.coverage,
         draws=draws,
-        level=1 - findings.alpha / (3 * functions),
+        confidence=1 - findings.alpha / (3 * functions),
     ).n
 
 
@@ -153,7 +153,7 @@ def _with_draws(findings: Findings, draws: int | None) -> str:
     return f", or {rounded(int(enough))} in all with {_PLENTY} draws each"
 
 
-def _share(m: MeasureRow, tolerance: Tolerance) -> float:
+def _share(m: Interval, tolerance: Tolerance) -> float:
     """Return by what factor the interval must shrink to lie within its tolerance; inf if the estimate does not."""
     values = [m.estimate, m.low, m.high, *tolerance.limits(m.name, m.ideal)]
     if m.name == "spread":
@@ -164,7 +164,7 @@ def _share(m: MeasureRow, tolerance: Tolerance) -> float:
     return max((estimate - low) / (estimate - least), (high - estimate) / (most - estimate))
 
 
-def _at_the_limit(m: MeasureRow, tolerance: Tolerance, n: int) -> str:
+def _at_the_limit(m: Interval, tolerance: Tolerance, n: int) -> str:
     """Say what to do where the estimate is outside its tolerance, or so near its limit that nothing would settle it."""
     low, high = tolerance.limits(m.name, m.ideal)
     if low < m.estimate < high:
@@ -180,29 +180,29 @@ def _at_the_limit(m: MeasureRow, tolerance: Tolerance, n: int) -> str:
     )
 
 
-def _least_known(measures: Sequence[MeasureRow], tolerance: Tolerance) -> MeasureRow:
+def _least_known(measures: Sequence[Interval], tolerance: Tolerance) -> Interval:
     """Return the measure whose interval leaves its tolerance by most."""
 
-    def excess(m: MeasureRow) -> float:
+    def excess(m: Interval) -> float:
         low, high = tolerance.limits(m.name, m.ideal)
         return max(low - m.low, m.high - high) / (high - low)
 
     return max((m for m in measures if m.name in ("spread", "bias", "coverage")), key=excess)
 
 
-def _called(m: MeasureRow) -> str:
+def _called(m: Interval) -> str:
     return (
         f"the {m.name} of {m.f}" if m.name != "coverage" else f"the coverage of {percent(m.ideal)} intervals of {m.f}"
     )
 
 
-def _known_span(m: MeasureRow) -> str:
+def _known_span(m: Interval) -> str:
     if math.isinf(m.high):
         return f"{number(m.low)} or more" if math.isfinite(m.low) else "any number"
     return _span_of(m, m.low, m.high)
 
 
-def _span_of(m: MeasureRow, low: float, high: float) -> str:
+def _span_of(m: Interval, low: float, high: float) -> str:
     """Return two ends in the units of a measure."""
     if m.name == "coverage":
         return f"{percents(low, high)} %"

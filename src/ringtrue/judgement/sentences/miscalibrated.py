@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from ...statistics.effects import Measure
+from ...statistics.effects import Interval
 from ..diagnosis import Diagnosis, diagnose
-from ..result import MeasureRow, TestRow, Tolerance, decimals, format_p, number, percent
+from ..result import TestRow, Tolerance, decimals, format_p, number, percent
 from .findings import Findings
 from .misses import far_misses, whatever
 from .otherlevels import of_belief, of_regions
@@ -66,7 +66,7 @@ def _complaint(worst: TestRow, findings: Findings) -> str:
     return f"{worst.f} {_direction(worst.f, about, findings)}"
 
 
-def _direction(f: str, about: Mapping[str, MeasureRow], findings: Findings) -> str:
+def _direction(f: str, about: Mapping[str, Interval], findings: Findings) -> str:
     """Say over-confident, under-confident, biased, misshapen or outlying, with the number that mends it."""
     ran = findings.replicates
     found = diagnose(ran, column_of(ran, f))
@@ -90,7 +90,7 @@ def _divergence(found: Diagnosis) -> float:
     return (s * s - 1) / 2 - math.log(s) + b * b / 2 if math.isfinite(s) and math.isfinite(b) else math.inf
 
 
-def _size_clauses(about: Mapping[str, MeasureRow], found: Diagnosis, tolerance: Tolerance) -> list[str]:
+def _size_clauses(about: Mapping[str, Interval], found: Diagnosis, tolerance: Tolerance) -> list[str]:
     """Return what spread and bias say; beside an error of shape, only if they matter."""
     spread, bias = _spread_of(about, found), about.get("bias")
     clauses = []
@@ -104,21 +104,21 @@ def _size_clauses(about: Mapping[str, MeasureRow], found: Diagnosis, tolerance: 
     return clauses
 
 
-def _spread_of(about: Mapping[str, MeasureRow], found: Diagnosis) -> MeasureRow | Measure | None:
+def _spread_of(about: Mapping[str, Interval], found: Diagnosis) -> Interval | None:
     """Return the measured spread, or that of the diagnosis if only it has a bound, as where all scores are equal."""
     spread = about.get("spread")
     return found.fit.spread if spread is not None and found.fit.spread.high < spread.high == math.inf else spread
 
 
-def _confidence(spread: MeasureRow | Measure) -> str:
+def _confidence(spread: Interval) -> str:
     return "over-confident" if spread.estimate > 1 else "under-confident"
 
 
-def _side(bias: MeasureRow | Measure) -> str:
+def _side(bias: Interval) -> str:
     return "below" if bias.estimate > 0 else "above"
 
 
-def _likely(about: Mapping[str, MeasureRow]) -> str:
+def _likely(about: Mapping[str, Interval]) -> str:
     """Name the error that is most likely where no interval excludes its ideal; nothing if none is."""
     signs = {name: reached(about[name]) for name in ("spread", "bias") if name in about}
     name = max(signs, key=lambda one: signs[one], default="")
@@ -132,7 +132,7 @@ def _likely(about: Mapping[str, MeasureRow]) -> str:
     return f"seems biased: outputs lie {size} of their sd {_side(m)} the truth"
 
 
-def _covers(coverage: MeasureRow | None) -> list[str]:
+def _covers(coverage: Interval | None) -> list[str]:
     if coverage is None or not math.isfinite(coverage.estimate):
         return []
     return [f"nominal {percent(coverage.ideal)} intervals contain the truth {percent(coverage.estimate)} of the time"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...replicates.record import Replicates
-from ...statistics import effects as miscalibration
-from ...statistics.effects import Measure
-from ...statistics.effects.measure import clopper_pearson
+from ...statistics import effects
+from ...statistics.effects import Interval
+from ...statistics.effects.intervals import clopper_pearson
 from ..levels import LevelEvidence
 from ..result import TestRow, counted, format_p, percent
 from .findings import Findings
@@ -65,7 +65,7 @@ def of_belief(worst: TestRow, findings: Findings) -> str:
     return f"averaged over data, the outputs for {worst.f} {' and '.join(clauses)}; {check}"
 
 
-def _against_belief(ran: Replicates, k: int, level: float) -> miscalibration.SpreadAndBias | None:
+def _against_belief(ran: Replicates, k: int, confidence: float) -> effects.SpreadAndBias | None:
     """Return spread and shift of one draw of every output, in units of the belief."""
     z = ran.weak_z[ran.rows, k]
     if not np.isfinite(z).all():
@@ -73,10 +73,10 @@ def _against_belief(ran: Replicates, k: int, level: float) -> miscalibration.Spr
         if other.size < 2 or not np.isfinite(other).all() or not np.isfinite(values).all() or other.std() <= 0:
             return None
         z = (values - other.mean()) / other.std(ddof=1)
-    return miscalibration.spread_and_bias(z, level=level) if z.size > 3 else None
+    return effects.spread_and_bias(z, confidence=confidence) if z.size > 3 else None
 
 
-def _width_of(spread: Measure) -> list[str]:
+def _width_of(spread: Interval) -> list[str]:
     if spread.low <= 1 <= spread.high:
         return []
     how = "wider" if spread.estimate > 1 else "narrower"
@@ -84,7 +84,7 @@ def _width_of(spread: Measure) -> list[str]:
     return [f"are {how} than the belief, {interval(spread)} times its sd: single ones are {why}"]
 
 
-def _place_of(bias: Measure) -> list[str]:
+def _place_of(bias: Interval) -> list[str]:
     if bias.low <= 0 <= bias.high:
         return []
     way = "above" if bias.estimate > 0 else "below"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...statistics.effects import Measure
+from ...statistics.effects import Interval
 from ...statistics.effects.usefulness import uninformative
 from ..result import number
 from .findings import Findings
 from .phrases import listed
 
 
-def useless(use: Mapping[str, Sequence[Measure]]) -> list[str]:
+def useless(use: Mapping[str, Sequence[Interval]]) -> list[str]:
     """Return a note for every test function of which the outputs say no more than the belief.
 
     Parameters
@@ -47,6 +47,6 @@ def of_no_use(findings: Findings) -> list[str]:
     return [name for name, (contraction, skill) in _asked(findings).items() if uninformative(skill, contraction)]
 
 
-def _asked(findings: Findings) -> dict[str, Sequence[Measure]]:
+def _asked(findings: Findings) -> dict[str, Sequence[Interval]]:
     entries = {column.name for column in findings.replicates.columns if column.coordinate}
     return {name: both for name, both in findings.use.items() if not entries or name in entries}

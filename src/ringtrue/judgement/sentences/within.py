@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..result import MeasureRow, decimals, format_p, percent
+from ...statistics.effects import Interval
+from ..result import decimals, format_p, percent
 from .findings import Findings
 from .misses import far_misses, whatever
 from .phrases import interval, listed, percents, share_of, span
@@ -25,7 +26,7 @@ def within(findings: Findings) -> str:
     return f"WITHIN TOLERANCE, BUT OF NO USE: of {no_more(idle, findings)}. {rest[0].upper()}{rest[1:]}"
 
 
-def _sizes(measures: Sequence[MeasureRow]) -> str:
+def _sizes(measures: Sequence[Interval]) -> str:
     """Return the three measures with their intervals; of several test functions, what holds for all."""
     spread, bias, coverage = ([m for m in measures if m.name == name] for name in ("spread", "bias", "coverage"))
     nominal = percent(coverage[0].ideal)
@@ -42,5 +43,5 @@ def _sizes(measures: Sequence[MeasureRow]) -> str:
     )
 
 
-def _hull(rows: Sequence[MeasureRow]) -> str:
+def _hull(rows: Sequence[Interval]) -> str:
     return span(min(m.low for m in rows), max(m.high for m in rows), min(decimals(m) for m in rows))
