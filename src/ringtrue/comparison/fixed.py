@@ -8,12 +8,14 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from ..distributions import Distribution
 from ..execution.runs import RunSettings, run
+from ..judgement.column import strong_columns
+from ..judgement.measures import coverage
 from ..question.study import Study, at_least
 from ..replicates.record import Replicates
 from ..statistics.arguments import need_fraction
 from ..statistics.effects import Interval
-from .rows import coverage
 from .shared import need_strong, noted, own_store
 
 
@@ -34,7 +36,7 @@ def coverage_map(
     Parameters
     ----------
     study
-        The question; its n is not used.
+        The question.
     thetas
         The parameters to hold fixed.
     n
@@ -48,9 +50,9 @@ def coverage_map(
 
     Examples
     --------
-    >>> from ringtrue.distributions.contract import Normal
+    >>> from ringtrue import Normal
     >>> from ringtrue.procedures import NormalMean
-    >>> study = Study(Normal(0, 1), NormalMean().simulate, NormalMean(), 1, f=lambda t: t)
+    >>> study = Study(Normal(0, 1), NormalMean().simulate, NormalMean(), f=lambda t: t)
     >>> [row.estimate > 0.9 for row in coverage_map(study, [0.0, 4.0], n=200)]
     [True, False]
     """
@@ -60,25 +62,24 @@ def coverage_map(
     rows = []
     for i, theta in enumerate(thetas):
         ran = _at(study, theta, i, size, settings)
-        strong = [(k, column.name) for k, column in enumerate(ran.columns) if column.level == "strong"]
-        rows += [replace(coverage(ran, k, confidence, nominal), f=f, of=theta) for k, f in strong]
+        for column in strong_columns(ran):
+            rows.append(replace(coverage(column, confidence=confidence, nominal=nominal), f=column.name, of=theta))
     return tuple(rows)
 
 
 def _at(study: Study, theta: Any, i: int, n: int, settings: RunSettings) -> Replicates:
     """Run the study with theta held fixed, the i-th of them."""
     with noted(f"theta = {theta!r}"):
-        asked = replace(study, n=n, f=study.functions, truth=Fixed(theta), seed=study.seed + i, batch=study.batch and n)
+        asked = replace(study, f=study.functions, truth=Fixed(theta), seed=study.seed + i, batch=study.batch and n)
         # The seed depends on the place in the list, and so does what is in the file.
-        return run(asked, **own_store(settings, f"{i}_{theta}"))
+        return run(asked, n=n, **own_store(settings, f"{i}_{theta}"))
 
 
 @dataclass(frozen=True, eq=False)
-class Fixed:
+class Fixed(Distribution):
     """The law of a parameter that is always the same."""
 
     theta: Any
-    marginal = None
 
     def sample(self, m: int, rng: np.random.Generator) -> Any:
         """Return m copies on axis 0."""

@@ -11,17 +11,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-from ..functions.contract import ALL
+from ..functions import ALL
+from ..judgement.column import Column, columns_of
+from ..judgement.measures import coverage, spread_and_bias
 from ..replicates.record import Replicates
-from ..statistics import effects
 from ..statistics.effects import Interval, influences
 from ..statistics.effects.intervals import freedom, student
+from ..values import Floats
 
-Floats = NDArray[np.float64]
-Rows = Any
 #: z or ranks, and among how many draws.
 Scores = tuple[Any, int | None]
 
@@ -33,25 +32,12 @@ JOINT = "energy score"
 _FEWEST = 3
 
 
-def fit(ran: Replicates, k: int, confidence: float) -> effects.SpreadAndBias:
-    """Return spread and bias of column k."""
-    values, draws = _scores(ran, k, ran.rows)
-    return effects.spread_and_bias(values, draws=draws, confidence=confidence, lost=len(ran.failures))
-
-
-def coverage(ran: Replicates, k: int, confidence: float, nominal: float = 0.9) -> Interval:
-    """Return the coverage of the central intervals of column k."""
-    draws = ran.lattice(k)
-    values = ran.u[ran.rows, k] if draws is None else ran.rank[ran.rows, k]
-    return effects.coverage(values, draws=draws, nominal=nominal, confidence=confidence, lost=len(ran.failures))
-
-
-def rows_of(name: str, ran: Replicates, k: int, confidence: float) -> Iterator[Interval]:
-    """Return the measures of column k."""
-    f, found = ran.columns[k].name, fit(ran, k, confidence)
-    for one in (found.spread, found.bias, coverage(ran, k, confidence)):
-        yield replace(one, f=f, of=name)
-    yield from _mean_row(name, f, "crps", ran.crps[ran.rows, k], confidence)
+def rows_of(name: str, column: Column, confidence: float) -> Iterator[Interval]:
+    """Return the measures of one test function."""
+    found = spread_and_bias(column, confidence=confidence)
+    for one in (found.spread, found.bias, coverage(column, confidence=confidence)):
+        yield replace(one, f=column.name, of=name)
+    yield from _mean_row(name, column.name, "crps", column.array("crps"), confidence)
 
 
 def joint_row(name: str, ran: Replicates, confidence: float) -> Iterator[Interval]:
@@ -73,17 +59,16 @@ def _mean(values: Floats, confidence: float) -> tuple[float, float, float]:
 
 def differences_of(a: str, b: str, ran: Mapping[str, Replicates], k: int, confidence: float) -> Iterator[Interval]:
     """Return the differences of all measures of column k that both have, over the replicates that neither lost."""
-    one, other = ran[a], ran[b]
-    both = one.kept & other.kept
+    both = ran[a].kept & ran[b].kept
     if both.sum() < _FEWEST:
         return
-    f = one.columns[k].name
-    for found in score_differences(_scores(one, k, both), _scores(other, k, both), confidence):
-        yield replace(found, f=f, of=(a, b))
-    hits = _hits(one, k, both), _hits(other, k, both)
-    for measure, x, y in (("coverage", *hits), ("crps", one.crps[both, k], other.crps[both, k])):
-        if np.isfinite(x).all() and np.isfinite(y).all() and (measure == "crps" or _alike(one, other, k)):
-            yield Interval(measure, *_mean(x - y, confidence), 0.0, f=f, of=(a, b))
+    one, other = (columns_of(ran[name])[k].at(both) for name in (a, b))
+    for found in score_differences((one.scores, one.draws), (other.scores, other.draws), confidence):
+        yield replace(found, f=one.name, of=(a, b))
+    hits = _hits(one), _hits(other)
+    for measure, x, y in (("coverage", *hits), ("crps", one.array("crps"), other.array("crps"))):
+        if np.isfinite(x).all() and np.isfinite(y).all() and (measure == "crps" or _alike(one, other)):
+            yield Interval(measure, *_mean(x - y, confidence), 0.0, f=one.name, of=(a, b))
 
 
 def joint_difference(a: str, b: str, ran: Mapping[str, Replicates], confidence: float) -> Iterator[Interval]:
@@ -92,12 +77,6 @@ def joint_difference(a: str, b: str, ran: Mapping[str, Replicates], confidence: 
     apart = ran[a].energy[both] - ran[b].energy[both]
     if apart.size >= _FEWEST and np.isfinite(apart).all():
         yield Interval(JOINT, *_mean(apart, confidence), 0.0, f=ALL, of=(a, b))
-
-
-def _scores(ran: Replicates, k: int, rows: Rows) -> Scores:
-    """Return z or ranks, and among how many draws."""
-    draws = ran.lattice(k)
-    return (ran.z if draws is None else ran.rank)[rows, k], draws
 
 
 def score_differences(first: Scores, second: Scores, confidence: float) -> Iterator[Interval]:
@@ -119,18 +98,17 @@ def _centred(estimate: float, influence: Floats, confidence: float) -> tuple[flo
     return estimate, estimate - reach, estimate + reach
 
 
-def _hits(ran: Replicates, k: int, rows: Rows) -> Floats:
+def _hits(column: Column) -> Floats:
     """Return 1 for every truth in its central interval; nan where one draw has none."""
-    found, draws = coverage(ran, k, 0.5), ran.lattice(k)
+    found, draws = coverage(column, confidence=0.5), column.draws
     if draws is None:
-        return np.asarray(np.abs(ran.u[rows, k] - 0.5) <= found.ideal / 2, float)
+        return np.asarray(np.abs(column.u - 0.5) <= found.ideal / 2, float)
     if math.isnan(found.estimate):
-        return np.full(np.count_nonzero(rows), math.nan)
+        return np.full(column.n, math.nan)
     ends = round((draws + 1) * (1 - found.ideal) / 2)
-    rank = ran.rank[rows, k]
-    return np.asarray((rank >= ends) & (rank <= draws - ends), float)
+    return np.asarray((column.values >= ends) & (column.values <= draws - ends), float)
 
 
-def _alike(one: Replicates, other: Replicates, k: int) -> bool:
+def _alike(one: Column, other: Column) -> bool:
     """Whether the central intervals of both have the same level, which few draws do not reach."""
-    return math.isclose(coverage(one, k, 0.5).ideal, coverage(other, k, 0.5).ideal)
+    return math.isclose(coverage(one, confidence=0.5).ideal, coverage(other, confidence=0.5).ideal)

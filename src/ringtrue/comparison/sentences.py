@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..judgement.result import Result, Verdict, counted, number
-from ..judgement.sentences import listed
+from ..judgement.result import Result
+from ..judgement.sentences.phrases import listed
+from ..judgement.text import counted, number
+from ..judgement.verdict import Verdict
 from ..statistics.effects import Interval
 from .ranking import of_value
 from .rows import JOINT

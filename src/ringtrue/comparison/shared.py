@@ -19,10 +19,10 @@ _LETTERS = 50
 
 def need_strong(study: Study) -> None:
     """Refuse a study without a test function of theta alone: others have no spread, bias or coverage to show."""
-    levels = {function.name: function.level for function in study.functions}
-    if "strong" not in levels.values():
+    if all(function.sees != "theta" for function in study.functions):
+        names = [function.name for function in study.functions]
         raise InvalidStudy(
-            f"a test function of theta alone is needed, but all of {list(levels)} see more; add one, or leave out f=."
+            f"a test function of theta alone is needed, but all of {names} see more; add one, or leave out f=."
         )
 
 

@@ -7,12 +7,17 @@ distribution function leaves its band. This module turns them into words.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
-from ..judgement import sentences as wording
-from ..judgement.diagnosis import Diagnosis, diagnose
-from ..judgement.result import Result, Tolerance, decimals, number, percent
+from ..functions import Sees
+from ..judgement.column import columns_of
+from ..judgement.diagnosis import Diagnosis, diagnose, fit_of_all
+from ..judgement.result import Result
+from ..judgement.sentences import phrases as wording
+from ..judgement.text import decimals, number, percent
+from ..judgement.verdict import Tolerance
 from ..replicates.record import Replicates
 from ..statistics.effects import Interval
 from . import lattices
@@ -60,21 +65,22 @@ def reading(source: Source, k: int | str = 0, *, confidence: float = 0.95) -> st
     'U-shaped: over-confident'
     """
     ran = replicates_of(source)
-    column = choose(ran, k, most=1).columns[0] if isinstance(k, str) else _as_index(ran, k)
-    if ran.n - len(ran.failures) == 1:
+    place = choose(ran, k, most=1).columns[0] if isinstance(k, str) else _as_index(ran, k)
+    column = columns_of(ran)[place]
+    if column.n == 1:
         return "One replicate: its position tells nothing of calibration."
-    found = lattices.curve(lattices.positions(ran, column), confidence=confidence)
-    if ran.columns[column].level != "strong":
-        return _finished(_of_other_level(ran.columns[column].level, found), ran)
+    curve = lattices.curve(lattices.positions(column), confidence=confidence)
+    if column.sees != "theta":
+        return _finished(_of_other_level(column.sees, curve), ran)
     tolerance = source.tolerance if isinstance(source, Result) else Tolerance()
-    return _finished(
-        _of_diagnosis(diagnose(ran, column, confidence=1 - (1 - confidence) / 2), found, tolerance, ran), ran
-    )
+    # The kind of error is the sentence's; spread and bias hold jointly here, which is half of the error for each.
+    found = replace(diagnose(column), fit=fit_of_all(column, 1 - (1 - confidence) / 2))
+    return _finished(_of_diagnosis(found, curve, tolerance, ran), ran)
 
 
 def _as_index(ran: Replicates, k: int) -> int:
-    if not -len(ran.columns) <= k < len(ran.columns):
-        raise IndexError(f"k must be the number of one of {len(ran.columns)} test functions, but {k} came.")
+    if not -len(ran.functions) <= k < len(ran.functions):
+        raise IndexError(f"k must be the number of one of {len(ran.functions)} test functions, but {k} came.")
     return int(k)
 
 
@@ -144,11 +150,11 @@ def _known(told: Diagnosis) -> str:
     return f"a spread factor from {factors} and a bias from {shifts} sd would look like this too"
 
 
-def _of_other_level(level: str, found: Curve) -> str:
+def _of_other_level(sees: Sees, found: Curve) -> str:
     where = _where(found)
     if not where:
         return "Flat within its band: nothing to see here"
-    if level == "exact":
+    if sees == "data":
         return f"Not flat, so the output is not the exact posterior: {where}"
     return f"Not flat, so the output does not know its own error: {where}"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidStudy
+from ..judgement.levels import level_of
 from ..judgement.result import Result
 from ..replicates.record import Replicates
 from ..statistics.effects import Interval
@@ -127,7 +128,7 @@ def caterpillar(source: Any, *, measure: str = "spread", most: int = MOST_ROWS, 
     rows = filtered(as_rows(result), measure, None) if result.measures else []
     if not rows:
         raise InvalidStudy("nothing was measured, so there is nothing to draw; ask about a function of theta alone.")
-    evidence = {row.f: row.pvalue for row in result.tests if row.level == "strong"}
+    evidence = {row.f: row.pvalue for row in result.tests if row.level == level_of("theta")}
     ordered = sorted(rows, key=lambda row: (evidence.get(row.f, 1.0), -distance(row)))
     shown = ordered[: max(int(most), 1)]
     with journal():

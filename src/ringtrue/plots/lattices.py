@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from ..errors import InvalidStudy
-from ..replicates.record import Replicates
+from ..judgement.column import Column
 from ..statistics import uniformity
 from ..statistics.arguments import need_fraction
 from ..statistics.roots import adjacent, narrow, whole
@@ -71,13 +71,13 @@ def counted(u: Floats, cells: int) -> Ints:
     return np.bincount(np.minimum((u * cells).astype(np.int64), cells - 1), minlength=cells)
 
 
-def positions(replicates: Replicates, k: int) -> Ints:
-    """Return the counts of column k: by rank where there are no more than 250, else in equal cells."""
-    draws = replicates.lattice(k)
+def positions(column: Column) -> Ints:
+    """Return the counts of a column: by rank where there are no more than 250, else in equal cells."""
+    draws = column.draws
     cells = _cells(draws + 1) if draws else None
     if draws is None or cells is None:
-        return counted(replicates.u[replicates.rows, k], CELLS)
-    return _grouped(replicates.rank[replicates.rows, k], draws + 1, cells)
+        return counted(column.u, CELLS)
+    return _grouped(column.values, draws + 1, cells)
 
 
 def _grouped(ranks: Ints, size: int, cells: int) -> Ints:
@@ -109,35 +109,33 @@ def curve(counts: Ints, *, confidence: float) -> Curve:
     return Curve(band.points, np.cumsum(counts)[:-1] / n, band.low, band.high)
 
 
-def central(replicates: Replicates, k: int, *, confidence: float) -> Curve:
+def central(column: Column, *, confidence: float) -> Curve:
     """Return how often central intervals contain the truth, at the nominal levels that the draws allow.
 
     An even number of draws leaves one rank in the middle, so that its lattice is twice as fine as the intervals: the
     band is then that of the finer lattice, at the levels of intervals.
     """
-    draws, rows = replicates.lattice(k), replicates.rows
+    draws = column.draws
     size = 0 if draws is None else draws + 1
     if size % 2 == 0 and size and (cells := _cells(size // 2)):
-        inner = (np.abs(2 * replicates.rank[rows, k] - (size - 1)) - 1) // 2
+        inner = (np.abs(2 * column.values - (size - 1)) - 1) // 2
         return curve(_grouped(inner, size // 2, cells), confidence=confidence)
-    away = np.abs(2 * replicates.u[rows, k] - 1)
+    away = np.abs(2 * column.u - 1)
     if not 0 < size <= CELLS:
         return curve(counted(away, CELLS), confidence=confidence)
     found = curve(counted(away, size), confidence=confidence)
     return Curve(found.points[::2], found.share[::2], found.low[::2], found.high[::2])
 
 
-def histogram(replicates: Replicates, k: int, *, bins: int | None, confidence: float) -> Histogram:
-    """Return the counts of column k in bars that hold equally many ranks, with Bonferroni's band over bars."""
+def histogram(column: Column, *, bins: int | None, confidence: float) -> Histogram:
+    """Return the counts of a column in bars that hold equally many ranks, with Bonferroni's band over bars."""
     need_fraction(confidence=confidence)
-    draws, rows = replicates.lattice(k), replicates.rows
-    size = draws + 1 if draws else 0
-    n = replicates.n - len(replicates.failures)
+    size, n = column.draws + 1 if column.draws else 0, column.n
     bars = _as_bars(bins) if bins is not None else _bars(n, size)
     if size and size % bars == 0:
-        counts = _grouped(replicates.rank[rows, k], size, bars)
+        counts = _grouped(column.values, size, bars)
     else:  # the ranks' randomised positions, which are uniform on the continuum
-        counts = counted(replicates.u[rows, k], bars)
+        counts = counted(column.u, bars)
     low, high = binomial_band(n, 1 / bars, 1 - (1 - confidence) / bars)
     return Histogram(np.linspace(0, 1, bars + 1), counts, low, high)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvalidStudy
+from ..judgement.column import columns_of
 from ..judgement.result import Result
 from ..replicates.record import Replicates
 from ..statistics import effects
@@ -121,17 +122,18 @@ def _binned(
     chosen = choose(source, f, most=1)
     ran, k = chosen.replicates, chosen.columns[0]
     by = choose(source, over, most=1).columns[0] if over is not None else k
-    truth = ran.truth[ran.rows, by]
+    column, others = columns_of(ran)[k], columns_of(ran)[by]
+    truth = others.array("truth")
     if not np.isfinite(truth).all():
-        raise InvalidStudy(f"the truths of {ran.columns[by].name!r} are not known, so they make no bins; see over=.")
-    draws = ran.lattice(k)
-    values = ran.u[ran.rows, k] if draws is None else ran.rank[ran.rows, k]
+        raise InvalidStudy(f"the truths of {others.name!r} are not known, so they make no bins; see over=.")
+    draws = column.draws
+    values = column.u if draws is None else column.values
     parts = _equal_parts(truth, bins)
     each = 1 - (1 - confidence) / len(parts)
     covered = [effects.coverage(values[p], draws=draws, nominal=nominal, confidence=each) for p in parts]
     places = [replace(c, of=(float(np.median(truth[p])),)) for p, c in zip(parts, covered, strict=True)]
     mean = effects.coverage(values, draws=draws, nominal=nominal).estimate
-    return places, mean, (plain(ran.columns[by].name), chosen.name(k)), chosen.note(k)
+    return places, mean, (plain(others.name), chosen.name(k)), chosen.note(k)
 
 
 def _equal_parts(truth: Any, bins: int | None) -> list[Any]:

@@ -144,8 +144,8 @@ def scatter_matrix(source: Source, f: str | Iterable[str] | None = None, *, ax: 
 
 
 def _coordinates(chosen: Chosen, f: Any) -> Chosen:
-    columns = chosen.replicates.columns
-    entries = tuple(k for k in chosen.columns if columns[k].coordinate)
+    functions = chosen.replicates.functions
+    entries = tuple(k for k in chosen.columns if functions[k].kind == "coordinate")
     usual = chosen.columns if f is not None or not entries else entries
     if f is not None and len(usual) > COORDINATES:
         raise InvalidStudy(f"f must name at most {COORDINATES} test functions here, but {len(usual)} came.")

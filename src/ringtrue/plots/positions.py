@@ -67,7 +67,7 @@ def pit_histogram(
     200
     """
     chosen = choose(source, f, most=1 if only_one(ax) else PANELS)
-    found = [lattices.histogram(chosen.replicates, k, bins=bins, confidence=confidence) for k in chosen.columns]
+    found = [lattices.histogram(chosen.column(k), bins=bins, confidence=confidence) for k in chosen.columns]
     with journal():
         drawn = panels(ax, len(chosen.columns))
         for one, bars in zip(drawn, found, strict=True):
@@ -159,7 +159,7 @@ def ecdf_difference(
 def _curves(source: Any, f: Any, confidence: float, ax: Any, *, difference: float, ylabel: str) -> Any:
     chosen = choose(source, f, most=_ALL)
     each = 1 - (1 - confidence) / len(chosen.columns)
-    found = [lattices.curve(lattices.positions(chosen.replicates, k), confidence=each) for k in chosen.columns]
+    found = [lattices.curve(lattices.positions(chosen.column(k)), confidence=each) for k in chosen.columns]
     with journal():
         (one,) = panels(ax, 1)
         draw_curves(one, found, chosen, confidence=confidence, difference=difference)
@@ -219,7 +219,7 @@ def coverage_difference(
 def _coverage(source: Any, f: Any, confidence: float, ax: Any, *, difference: float, ylabel: str) -> Any:
     chosen = choose(source, f, most=_ALL)
     each = 1 - (1 - confidence) / len(chosen.columns)
-    found = [lattices.central(chosen.replicates, k, confidence=each) for k in chosen.columns]
+    found = [lattices.central(chosen.column(k), confidence=each) for k in chosen.columns]
     with journal():
         (one,) = panels(ax, 1)
         draw_curves(one, found, chosen, confidence=confidence, difference=difference)

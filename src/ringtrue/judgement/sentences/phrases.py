@@ -5,15 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ...statistics.effects import Interval
 from ..diagnosis import Diagnosis, Kind, Outliers
-from ..result import Tolerance, counted, decimals, number, percent, power
-
-Floats = NDArray[np.float64]
-
+from ..text import counted, decimals, number, percent, power
+from ..verdict import Tolerance
 
 #: How many names a row has.
 _NAMED = 3

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...distributions import Distribution, Gaussian, Normal
-from ...distributions.laws import MixtureLaw, Law
+from ...distributions.laws import Law, MixtureLaw
 from ...errors import InvalidStudy
 from ...functions import Evaluate, TestFunction
 from .problem import InitialValueProblem
