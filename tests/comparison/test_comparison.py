@@ -277,7 +277,7 @@ def test_a_procedure_that_lost_everything_is_refused() -> None:
     def fails(belief: Any, y: float) -> Any:
         raise ArithmeticError("no")
 
-    with pytest.raises(rt.InvalidStudy, match="fails lost all 10"):
+    with pytest.raises(rt.errors.InvalidStudy, match="fails lost all 10"):
         drawn({"Bayes": BAYES, "fails": fails}, n=10, on_failure="record", failures_allowed=1.0)
 
 
@@ -287,7 +287,7 @@ def test_an_exception_says_whose_it_was() -> None:
     def fails(belief: Any, y: float) -> Any:
         raise ArithmeticError("no")
 
-    with pytest.raises(rt.ReplicateFailed) as caught:
+    with pytest.raises(rt.errors.ReplicateFailed) as caught:
         drawn({"Bayes": BAYES, "fails": fails}, n=10)
     assert caught.value.__notes__ == ["This was the procedure 'fails'."]
 
@@ -311,14 +311,14 @@ def test_a_comparison_can_be_stored_and_resumed(tmp_path: Any) -> None:
     assert list(map(repr, again.rows)) == list(map(repr, first.rows))  # nan is not equal to itself
     spread = {row.of: row.estimate for row in first.rows if row.name == "spread"}
     assert spread["a/b"] == pytest.approx(spread["a b"] / 2, rel=1e-12)
-    with pytest.raises(rt.InvalidStudy, match="must be a folder"):
+    with pytest.raises(rt.errors.InvalidStudy, match="must be a folder"):
         compared(procedures, n=100, store=tmp_path / "runs" / "a_b.db")
 
 
 @pytest.mark.parametrize("procedures", [{}, {"one": BAYES}, [BAYES, BAYES]])
 def test_fewer_than_two_are_refused(procedures: Any) -> None:
     """There must be something to compare."""
-    with pytest.raises(rt.InvalidStudy, match="two or more procedures"):
+    with pytest.raises(rt.errors.InvalidStudy, match="two or more procedures"):
         compared(procedures)
 
 
@@ -329,16 +329,16 @@ def never(*_: Any) -> Any:
 
 def test_names_that_look_alike_are_refused() -> None:
     """1 and "1" are one name in tables, files and results."""
-    with pytest.raises(rt.InvalidStudy, match="names that differ"):
+    with pytest.raises(rt.errors.InvalidStudy, match="names that differ"):
         rt.compare({1: never, "1": never}, BELIEF, never, n=10)  # type: ignore[dict-item]
 
 
 def test_functions_that_all_see_the_data_are_refused() -> None:
     """Spread, bias and coverage are those of functions of theta alone: without one nothing is simulated."""
     sees = {"product": lambda theta, y: theta * y}
-    with pytest.raises(rt.InvalidStudy, match="theta alone"):
+    with pytest.raises(rt.errors.InvalidStudy, match="theta alone"):
         rt.compare({"a": never, "b": never}, BELIEF, never, n=10, f=sees)
-    with pytest.raises(rt.InvalidStudy, match="theta alone"):
+    with pytest.raises(rt.errors.InvalidStudy, match="theta alone"):
         rt.coverage_map(rt.Study(BELIEF, never, never, 1, f=sees), [0.0], n=10)
 
 
@@ -363,7 +363,7 @@ def test_a_sweep_keeps_every_result() -> None:
 )
 def test_values_that_no_sweep_can_keep_apart_are_refused(over: Any, message: str) -> None:
     """Results are kept by value and shown as text: values must differ in both, and nothing is built if they do not."""
-    with pytest.raises(rt.InvalidStudy, match=message):
+    with pytest.raises(rt.errors.InvalidStudy, match=message):
         rt.sweep(never, over)
 
 
@@ -375,7 +375,7 @@ def test_a_sweep_says_where_it_failed() -> None:
             raise KeyError(x)
         return rt.Study(BELIEF, BAYES.simulate, lambda belief, y: 1 / 0 if x == "no output" else BAYES(belief, y), 5)
 
-    for x, error in (("no study", KeyError), ("no output", rt.ReplicateFailed)):
+    for x, error in (("no study", KeyError), ("no output", rt.errors.ReplicateFailed)):
         with pytest.raises(error) as caught:
             rt.sweep(build, ["fine", x])
         assert caught.value.__notes__ == [f"This was the study of x = {x!r}."]
@@ -404,7 +404,7 @@ def test_a_map_can_be_stored_and_resumed(tmp_path: Any) -> None:
 @pytest.mark.parametrize("wrong", [{"nominal": 1.5}, {"nominal": 0.0}, {"confidence": 95}, {"n": 0}])
 def test_a_map_refuses_what_it_cannot_measure_before_it_simulates(wrong: Any) -> None:
     """Levels are probabilities, and there is at least one dataset."""
-    with pytest.raises(rt.InvalidStudy, match=r"nominal|confidence|n must"):
+    with pytest.raises(rt.errors.InvalidStudy, match=r"nominal|confidence|n must"):
         rt.coverage_map(rt.Study(BELIEF, never, never, 1, f=rt.identity), [0.0], **{"n": 10, **wrong})
 
 
@@ -416,5 +416,5 @@ def test_truths_from_another_law_are_used_and_said() -> None:
     assert spread.low < math.sqrt(2.5) < spread.high
     assert "weak" not in result.levels
     assert any("another law than the belief" in note for note in result.notes)
-    with pytest.raises(rt.InvalidStudy, match="truth"):
+    with pytest.raises(rt.errors.InvalidStudy, match="truth"):
         rt.Study(BELIEF, BAYES.simulate, BAYES, 10, truth=3.0)

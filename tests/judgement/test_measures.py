@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 import ringtrue as rt
-from ringtrue.distributions.batches import Repeated
+from ringtrue.distributions import Repeated
 from ringtrue.judgement.measures import measure, over_family, weak_distance
 from ringtrue.procedures import DataAgnostic, NormalMean
 from ringtrue.replicates.record import Column, Failure, Replicates
@@ -127,12 +127,12 @@ def test_bad_input_is_refused() -> None:
     ran = rt.run(normal_study(n=10))
     with pytest.raises(TypeError, match="Replicates"):
         measure([1, 2])  # type: ignore[arg-type]
-    with pytest.raises(rt.InvalidStudy, match="confidence"):
+    with pytest.raises(rt.errors.InvalidStudy, match="confidence"):
         measure(ran, confidence=95)
-    with pytest.raises(rt.InvalidStudy, match="not measured"):
+    with pytest.raises(rt.errors.InvalidStudy, match="not measured"):
         measure(ran).row("beauty")
     gone = replace(ran, failures=tuple(Failure(i, "output", "no", "") for i in range(10)))
-    with pytest.raises(rt.InvalidStudy, match="all 10 were lost"):
+    with pytest.raises(rt.errors.InvalidStudy, match="all 10 were lost"):
         measure(gone)
 
 
@@ -277,7 +277,7 @@ def test_mahalanobis_is_the_quadratic_form() -> None:
 
 def test_mahalanobis_refuses_other_outputs() -> None:
     """An output that is not Gaussian is refused by name."""
-    with pytest.raises(rt.InvalidStudy, match=r"Gaussian output.*Beta"):
+    with pytest.raises(rt.errors.InvalidStudy, match=r"Gaussian output.*Beta"):
         rt.Mahalanobis().evaluate(np.array(0.5), 0, output=rt.Beta(1, 1))
 
 

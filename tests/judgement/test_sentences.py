@@ -10,10 +10,11 @@ from scipy import special
 
 import ringtrue as rt
 from ringtrue import plots
-from ringtrue.judgement.result import Resolution, counted, format_p, number, percent
+from ringtrue.judgement.result import Resolution
 from ringtrue.judgement.sentences import interval, listed, points
 from ringtrue.judgement.sentences.miscalibrated import _likely
 from ringtrue.judgement.sentences.phrases import share_of
+from ringtrue.judgement.text import counted, format_p, number, percent
 from ringtrue.procedures import DataAgnostic, Inflated, NormalMean
 from ringtrue.statistics.effects import Interval
 

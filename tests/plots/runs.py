@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ringtrue.functions.contract import Level
+from ringtrue.functions import Level
 from ringtrue.replicates.record import Column, Failure, Replicates
 from ringtrue.statistics.effects import Interval
 

@@ -92,7 +92,7 @@ def test_columns_are_named_or_numbered() -> None:
     assert plots.reading(rt.judge(ran), 1) == plots.reading(ran, 1)
     with pytest.raises(IndexError, match="one of 2 test functions, but 2 came"):
         plots.reading(ran, 2)
-    with pytest.raises(rt.InvalidStudy, match="'c' came"):
+    with pytest.raises(rt.errors.InvalidStudy, match="'c' came"):
         plots.reading(ran, "c")
 
 

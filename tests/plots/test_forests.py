@@ -85,11 +85,11 @@ def test_rows_that_are_none_are_refused(draw: Any) -> None:
         draw(3)
     with pytest.raises(TypeError, match="rows with name, f"):
         draw([SimpleNamespace(f="theta")])
-    with pytest.raises(rt.InvalidStudy, match="at least one row"):
+    with pytest.raises(rt.errors.InvalidStudy, match="at least one row"):
         draw([])
-    with pytest.raises(rt.InvalidStudy, match=r"measure must be among \['spread', 'crps'\]"):
+    with pytest.raises(rt.errors.InvalidStudy, match=r"measure must be among \['spread', 'crps'\]"):
         draw(ROWS, measure="sharpness")
-    with pytest.raises(rt.InvalidStudy, match=r"f must be among \['theta'\]"):
+    with pytest.raises(rt.errors.InvalidStudy, match=r"f must be among \['theta'\]"):
         draw(ROWS, f=["theta", "phi"])
 
 
@@ -120,9 +120,9 @@ def test_a_caterpillar_shows_the_tolerance() -> None:
 
 def test_a_caterpillar_needs_a_measure() -> None:
     """Unknown measures, and results without any, are refused."""
-    with pytest.raises(rt.InvalidStudy, match="measure must be among"):
+    with pytest.raises(rt.errors.InvalidStudy, match="measure must be among"):
         plots.caterpillar(many(3), measure="skill")
-    with pytest.raises(rt.InvalidStudy, match="nothing was measured"):
+    with pytest.raises(rt.errors.InvalidStudy, match="nothing was measured"):
         plots.caterpillar(complete(20, levels=["exact"]))
 
 

@@ -65,19 +65,19 @@ def test_a_map_of_two_parameters_tells_sides_by_shape() -> None:
 @pytest.mark.parametrize("theta", [(1.0, 2.0, 3.0), {"a": [1.0, 2.0], "b": 3.0}])
 def test_a_map_of_more_parameters_is_refused(theta: Any) -> None:
     """Three numbers do not fit a plane."""
-    with pytest.raises(rt.InvalidStudy, match="one number or two"):
+    with pytest.raises(rt.errors.InvalidStudy, match="one number or two"):
         plots.coverage_map([SimpleNamespace(of=theta, estimate=0.9, low=0.8, high=1.0)])
 
 
 def test_bad_maps_are_refused() -> None:
     """Unknown truths, names, levels and rows are refused."""
-    with pytest.raises(rt.InvalidStudy, match="truths of 'f0' are not known"):
+    with pytest.raises(rt.errors.InvalidStudy, match="truths of 'f0' are not known"):
         plots.coverage_map(replicates([0.2, 0.5]))
-    with pytest.raises(rt.InvalidStudy, match="nominal must lie"):
+    with pytest.raises(rt.errors.InvalidStudy, match="nominal must lie"):
         plots.coverage_map(complete(20), nominal=90)
-    with pytest.raises(rt.InvalidStudy, match="bins must be"):
+    with pytest.raises(rt.errors.InvalidStudy, match="bins must be"):
         plots.coverage_map(complete(20), bins=0)
-    with pytest.raises(rt.InvalidStudy, match="at least one row"):
+    with pytest.raises(rt.errors.InvalidStudy, match="at least one row"):
         plots.coverage_map([])
     with pytest.raises(TypeError, match="rows need of"):
         plots.coverage_map([SimpleNamespace(estimate=0.9)])

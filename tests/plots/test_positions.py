@@ -333,15 +333,15 @@ def test_an_axes_of_the_user_is_drawn_on() -> None:
 def test_bad_input_is_refused_with_what_is_right(draw: Any) -> None:
     """Unknown names, wrong types, wrong levels and runs without a replicate are refused before drawing."""
     ran = replicates(np.random.default_rng(1).random((20, 12)))
-    with pytest.raises(rt.InvalidStudy, match=r"'f0', .* and 2 more, but 'theta' came"):
+    with pytest.raises(rt.errors.InvalidStudy, match=r"'f0', .* and 2 more, but 'theta' came"):
         draw(ran, "theta")
-    with pytest.raises(rt.InvalidStudy, match="at least one test function"):
+    with pytest.raises(rt.errors.InvalidStudy, match="at least one test function"):
         draw(ran, [])
     with pytest.raises(TypeError, match="Result or Replicates is needed, but list"):
         draw([0.5])
-    with pytest.raises(rt.InvalidStudy, match="confidence must lie strictly"):
+    with pytest.raises(rt.errors.InvalidStudy, match="confidence must lie strictly"):
         draw(ran, confidence=95)
-    with pytest.raises(rt.InvalidStudy, match="all 2 were lost"):
+    with pytest.raises(rt.errors.InvalidStudy, match="all 2 were lost"):
         draw(replicates([0.1, 0.2], lost=(0, 1)))
     with pytest.raises(TypeError, match="ax must be matplotlib Axes"):
         draw(ran, "f0", ax="here")
@@ -351,7 +351,7 @@ def test_bad_input_is_refused_with_what_is_right(draw: Any) -> None:
 @pytest.mark.parametrize("bins", [0, -1, 2.5, True, "ten"])
 def test_bins_are_a_whole_number(bins: Any) -> None:
     """A number of bars that is none is refused."""
-    with pytest.raises(rt.InvalidStudy, match="bins must be a whole number"):
+    with pytest.raises(rt.errors.InvalidStudy, match="bins must be a whole number"):
         plots.pit_histogram(replicates([0.5, 0.6]), bins=bins)
 
 
@@ -366,7 +366,7 @@ def test_few_ranks_have_an_axis_of_counts(n: int, bins: int | None) -> None:
 def test_as_many_axes_as_panels_are_needed() -> None:
     """Three test functions do not fit two Axes."""
     _, pair = plt.subplots(1, 2)
-    with pytest.raises(rt.InvalidStudy, match="3 Axes, one for each panel, but 2"):
+    with pytest.raises(rt.errors.InvalidStudy, match="3 Axes, one for each panel, but 2"):
         plots.pit_histogram(complete(20, 3), ["f0", "f1", "f2"], ax=pair)
 
 

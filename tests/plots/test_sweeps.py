@@ -23,7 +23,7 @@ def test_a_sweep_is_drawn_as_it_comes() -> None:
 
 def test_a_sweep_needs_an_x() -> None:
     """Rows of a single result are no sweep."""
-    with pytest.raises(rt.InvalidStudy, match="must have an x"):
+    with pytest.raises(rt.errors.InvalidStudy, match="must have an x"):
         plots.sweep_lines([replace(row, of=None) for row in ROWS])
 
 

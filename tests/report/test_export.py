@@ -16,7 +16,7 @@ from numpy.testing import assert_array_equal
 import ringtrue as rt
 from ringtrue import export
 from ringtrue.errors import RingtrueError
-from ringtrue.functions.contract import printable
+from ringtrue.functions import printable
 
 from .examples import EXAMPLES, HOSTILE, failing, hostile, over_confident
 
@@ -166,7 +166,7 @@ def test_json_says_what_the_result_says(tmp_path: Path) -> None:
     """Verdict, p-values and measures read back as they were."""
     result, found = over_confident(), _read(export.to_json(over_confident(), tmp_path / "x.json"))
     assert found["verdict"] == result.verdict.name
-    assert found["pvalue"] == result.pvalue()
+    assert found["pvalue"] == result.pvalue
     assert [row["estimate"] for row in found["measures"]] == [row.estimate for row in result.measures]
     assert found["levels_not_tested"] == ["exact", "auto", "reversible"]
 

@@ -14,7 +14,7 @@ import pytest
 import ringtrue as rt
 from ringtrue.errors import RingtrueError
 from ringtrue.export import document
-from ringtrue.functions.contract import printable
+from ringtrue.functions import printable
 from ringtrue.judgement.measures import over_family
 from ringtrue.judgement.result import Verdict
 from ringtrue.report import content, figures, page, report

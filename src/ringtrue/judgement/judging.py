@@ -22,7 +22,7 @@ from ..values import Numbers
 from . import measures
 from .column import strong_columns
 from .levels import evidence, levels
-from .result import Resolution, Result
+from .result import Resolution, Result, Tested
 from .sentences.verdicts import Findings, sentence, useless
 from .verdict import Tolerance, Verdict, decide, overall, rejecting
 
@@ -165,7 +165,7 @@ def judge(
         verdict,
         text,
         p,
-        {one.level: one for one in found},
+        Tested({one.level: one for one in found}),
         measures.with_use(sizes, use, replicates, alpha),
         _resolution(replicates, alpha, test),
         replicates,

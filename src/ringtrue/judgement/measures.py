@@ -50,9 +50,7 @@ def spread_and_bias(column: Column, *, confidence: float) -> SpreadAndBias:
 
 def coverage(column: Column, *, confidence: float, nominal: float = 0.9) -> Interval:
     """Return how often central intervals of the outputs contain the truth."""
-    return effects.coverage(
-        column.values, draws=column.draws, nominal=nominal, confidence=confidence, lost=column.lost
-    )
+    return effects.coverage(column.values, draws=column.draws, nominal=nominal, confidence=confidence, lost=column.lost)
 
 
 def distance(column: Column, *, confidence: float) -> Interval:

@@ -100,6 +100,13 @@ class FunctionResult:
         return "\n".join([*(f"{row.level}: {format_p(row.adjusted)}" for row in self.tests), *map(str, self.measures)])
 
 
+class Tested(dict[str, Evidence]):
+    """The evidence by level; asking for one that was not tested says which were."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise InvalidStudy(f"level must be one of {sorted(self)}, which this result tested, but {name!r} came.")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """The answer to a study.
@@ -124,7 +131,7 @@ class Result:
     verdict: Verdict
     sentence: str
     pvalue: float
-    levels: dict[str, Evidence]
+    levels: Tested
     measures: tuple[Interval, ...]
     resolution: Resolution
     replicates: Replicates

@@ -1,5 +1,8 @@
-"""Runs on disk: one SQLite file per run, blocks of arrays in it, none of them pickled."""
+class Store:
+    pass
 
-from .file import Repaired, Standing, Store, load, merge, repair
 
-__all__ = ["Repaired", "Standing", "Store", "load", "merge", "repair"]
+def load(*a): ...
+
+
+merge = recompute = repair = load
