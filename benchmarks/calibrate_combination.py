@@ -1,11 +1,11 @@
-"""Find the price of choosing the best of four uniformity tests, for `ringtrue.statistics.uniformity.multiplicity`.
+"""Find the price of choosing the best of four uniformity tests, for `ringtrue.statistics.uniformity.minimum`.
 
 For each (n, draws) null samples are drawn, and counted is how often the smallest of the four p-values
 falls below each level::
 
     python benchmarks/calibrate_combination.py simulate 0 2 part0.npz
     python benchmarks/calibrate_combination.py simulate 1 2 part1.npz
-    python benchmarks/calibrate_combination.py table part0.npz part1.npz > src/ringtrue/multiplicity.csv
+    python benchmarks/calibrate_combination.py table part0.npz part1.npz > multiplicity.csv
     python benchmarks/calibrate_combination.py check
 
 The last one measures the size of the finished test between the rows of the table.
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from ringtrue.statistics import uniformity
-from ringtrue.statistics.uniformity import multiplicity
+from ringtrue.statistics.uniformity import minimum
 from ringtrue.statistics.uniformity.rankscores import (
     enumerable,
     integer_scores,
@@ -30,7 +30,7 @@ from ringtrue.statistics.uniformity.rankscores import (
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-LEVELS = np.array(multiplicity.LEVELS[1:])  # decreasing, without 1
+LEVELS = np.array(minimum.SMALLEST[1:])  # decreasing, without 1
 
 
 def replicates(n: int, draws: int | None) -> int:
@@ -158,7 +158,7 @@ def batches(size: int, width: int) -> Iterator[int]:
 
 
 def simulate(part: int, parts: int, out: str) -> None:
-    designs = [(n, m) for n in multiplicity.SIZES for m in (*multiplicity.DRAWS, None)]
+    designs = [(n, m) for n in minimum.SIZES for m in (*minimum.DRAWS, None)]
     # Below five values the small lattices are enumerated by the library and their rows never used.
     designs = [(n, m) for n, m in designs if n >= 5 or m is None or not enumerable(m + 1, n)]
     found = []
@@ -172,8 +172,8 @@ def simulate(part: int, parts: int, out: str) -> None:
 def factors(rows: Floats) -> dict[tuple[int, int], Floats]:
     """Factors by (draws, n), with draws = 0 for the continuum."""
     found = {(int(row[1]), int(row[0])): row[3:] / LEVELS for row in rows}
-    for draws in (0, *(m for m in multiplicity.DRAWS if m >= 6)):
-        sizes = [n for n in multiplicity.SIZES if n >= 20]
+    for draws in (0, *(m for m in minimum.DRAWS if m >= 6)):
+        sizes = [n for n in minimum.SIZES if n >= 20]
         replicated = {int(row[0]): row[2] for row in rows if int(row[1]) == draws}
         smooth = smoothed(
             np.array([found[draws, n] for n in sizes]), np.log(sizes), np.array([replicated[n] for n in sizes])
@@ -197,8 +197,8 @@ def smoothed(raw: Floats, log_n: Floats, size: Floats) -> Floats:
 def table(parts: list[str]) -> None:
     found = factors(np.vstack([np.load(part)["rows"] for part in parts]))
     print("# draws (0: continuum), n, then the factor at each level; from benchmarks/calibrate_combination.py")
-    for draws in (*multiplicity.DRAWS, 0):
-        for n in multiplicity.SIZES:
+    for draws in (*minimum.DRAWS, 0):
+        for n in minimum.SIZES:
             row = found.get((draws, n), found[draws, 5])
             print(",".join([str(draws), str(n), *(f"{value:.3f}" for value in row)]))
 
@@ -227,7 +227,7 @@ def largest(pvalue: float, n: int, draws: int | None) -> float:
     low, high = np.log(pvalue / 8.0), np.log(pvalue)
     for _ in range(60):
         middle = 0.5 * (low + high)
-        over = multiplicity.adjusted_minimum(float(np.exp(middle)), n, draws) > pvalue
+        over = minimum.adjusted_minimum(float(np.exp(middle)), n, draws) > pvalue
         low, high = (low, middle) if over else (middle, high)
     return float(np.exp(low))
 

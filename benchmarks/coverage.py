@@ -23,15 +23,15 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from ringtrue.replicates.record import Column, Replicates
-from ringtrue.replicates.reducers.energy import EnergyScore
-from ringtrue.replicates.reducers.summaries import of_draws, of_law
 from scipy import special, stats
 
 from ringtrue import Mahalanobis, Normal
-from ringtrue.judgement.judging import measures
+from ringtrue.judgement import measures
+from ringtrue.replicates.record import Column, Replicates
+from ringtrue.replicates.reducers.energy import EnergyScore
+from ringtrue.replicates.reducers.summaries import of_draws, of_law
 from ringtrue.statistics.effects import (
-    Measure,
+    Interval,
     SpreadAndBias,
     coverage,
     cramer_von_mises,
@@ -45,7 +45,7 @@ from ringtrue.statistics.effects import (
 
 Floats = NDArray[np.float64]
 Law = Callable[[Generator, int | tuple[int, ...]], Floats]
-Of = Callable[[Any], Measure]
+Of = Callable[[Any], Interval]
 
 LAWS: dict[str, Law] = {
     "Gaussian": lambda rng, shape: rng.standard_normal(shape),
@@ -65,7 +65,7 @@ QUANTILE: dict[str, Callable[[Floats], Floats]] = {
 ROUTES = (None, 9, 19, 99)
 SIZES = (200, 1000)
 LIMIT = 4_000_000
-LEVEL = 0.95
+CONFIDENCE = 0.95
 LOWEST, HIGHEST, CLEARLY = 0.93, 0.97, 0.99
 #: Measures that cannot be negative, so that their intervals are one-sided at 0.
 ONE_SIDED = {"KS", "W1", "CvM", "KL", "weak KS", "weak KS, one draw"}
@@ -140,7 +140,7 @@ def entry(k: int) -> Of:
     return lambda data: data[k]
 
 
-def of_column(of: Callable[..., Measure], k: int, **options: Any) -> Of:
+def of_column(of: Callable[..., Interval], k: int, **options: Any) -> Of:
     """Measure one column of the data."""
     return lambda data: of(data[k], **options)
 
@@ -182,7 +182,7 @@ def true_sizes(name: str, spread: float, bias: float, draws: int | None) -> dict
 # Size: every law as it is, stretched to variance 2, and shifted.
 
 SHAPES = ((1.0, 0.0), (math.sqrt(2), 0.0), (1.0, 0.3))
-OF_U: dict[str, Callable[..., Measure]] = {
+OF_U: dict[str, Callable[..., Interval]] = {
     "coverage": coverage,
     "KS": distance,
     "W1": wasserstein,
@@ -191,7 +191,7 @@ OF_U: dict[str, Callable[..., Measure]] = {
 }
 
 
-def sizes(ns: Iterable[int], of_u: dict[str, Callable[..., Measure]] = OF_U) -> Iterator[Cell]:
+def sizes(ns: Iterable[int], of_u: dict[str, Callable[..., Interval]] = OF_U) -> Iterator[Cell]:
     for draws in ROUTES:
         for name, law in LAWS.items():
             for spread, bias in SHAPES:
@@ -213,7 +213,7 @@ def positions(law: Law, n: int, spread: float, bias: float, draws: int | None) -
     return draw
 
 
-def size_measures(draws: int | None, of_u: dict[str, Callable[..., Measure]]) -> dict[str, Of]:
+def size_measures(draws: int | None, of_u: dict[str, Callable[..., Interval]]) -> dict[str, Of]:
     from_z: dict[str, Of] = {
         "spread": lambda data: data[2].spread,
         "bias": lambda data: data[2].bias,
@@ -224,7 +224,7 @@ def size_measures(draws: int | None, of_u: dict[str, Callable[..., Measure]]) ->
 
 # Use: truths of every law, seen with noise of variance 1, and outputs N(y / 2, eta / 2), exact or drawn from.
 
-OF_USE: dict[str, tuple[Callable[..., Measure], int]] = {
+OF_USE: dict[str, tuple[Callable[..., Interval], int]] = {
     "contraction": (usefulness.contraction, 2),
     "skill": (usefulness.skill, 3),
     "interval skill": (usefulness.interval_skill, 4),
@@ -242,7 +242,7 @@ def summaries(law: Law, n: int, eta: float, draws: int | None) -> Callable[[Gene
     return draw
 
 
-def against_truth(of: Callable[..., Measure], k: int) -> Of:
+def against_truth(of: Callable[..., Interval], k: int) -> Of:
     return lambda data: of(data[0], data[k])
 
 
@@ -303,15 +303,15 @@ def replicates(names: Iterable[str], z: Floats, **known: Any) -> Replicates:
 # A family: one function that may be off, one as the law is, and the mirror image of that one.
 
 
-def family(law: Law, n: int, spread: float, bias: float, draws: int | None) -> Callable[[Generator], list[Measure]]:
-    def draw(rng: Generator) -> list[Measure]:
+def family(law: Law, n: int, spread: float, bias: float, draws: int | None) -> Callable[[Generator], list[Interval]]:
+    def draw(rng: Generator) -> list[Interval]:
         one, other = law(rng, (2, n))
         z = np.column_stack([bias + spread * one, other, -other])
         known: dict[str, Any] = {}
         if draws is not None:
             rank = rng.binomial(draws, special.ndtr(z))
             known = {"rank": rank, "draws": np.full(z.shape, draws), "u": (rank + rng.random(z.shape)) / (draws + 1)}
-        return measures.over_family(replicates("abc", z, seed=int(rng.integers(2**32)), **known), level=LEVEL)
+        return measures.over_family(replicates("abc", z, seed=int(rng.integers(2**32)), **known), confidence=CONFIDENCE)
 
     return draw
 
@@ -338,10 +338,10 @@ def families() -> Iterator[Cell]:
 # Gaussian outputs in d dimensions, errors of every law, eta times the right covariance.
 
 
-def gaussian(law: Law, n: int, eta: float, d: int) -> Callable[[Generator], list[Measure]]:
+def gaussian(law: Law, n: int, eta: float, d: int) -> Callable[[Generator], list[Interval]]:
     names = [*(f"theta[{j}]" for j in range(d)), f"{Mahalanobis().name}*"]
 
-    def draw(rng: Generator) -> list[Measure]:
+    def draw(rng: Generator) -> list[Interval]:
         z = law(rng, (n, d)) / math.sqrt(eta)
         squares, own = np.square(z).sum(axis=1), rng.chisquare(d, (19, n)).mean(axis=0)
         known = {
@@ -349,7 +349,7 @@ def gaussian(law: Law, n: int, eta: float, d: int) -> Callable[[Generator], list
             "mean": np.column_stack([np.zeros((n, d)), own]),
             "draws": np.column_stack([np.zeros((n, d), np.int64), np.full(n, 19)]),
         }
-        return measures._of_gaussians(replicates(names, known["truth"], **known), LEVEL)
+        return measures._of_gaussians(replicates(names, known["truth"], **known), CONFIDENCE)
 
     return draw
 
@@ -368,14 +368,14 @@ def gaussians() -> Iterator[Cell]:
 # The weak level: theta ~ N(0, 1), noise of every law, outputs N(y / 2, eta / 2), averaged or drawn from once.
 
 
-def weak(law: Law, n: int, eta: float, draws: int) -> Callable[[Generator], list[Measure]]:
-    def draw(rng: Generator) -> list[Measure]:
+def weak(law: Law, n: int, eta: float, draws: int) -> Callable[[Generator], list[Interval]]:
+    def draw(rng: Generator) -> list[Interval]:
         theta = rng.standard_normal((n, 1))
         mean, sd = (theta + law(rng, (n, 1))) / 2, np.full((n, 1), math.sqrt(eta / 2))
         one = mean + sd * rng.standard_normal((n, 1))
         known = {"truth": theta, "mean": mean, "sd": sd, "weak_value": one, "weak_u": special.ndtr(one)}
         ran = replicates(["theta"], (theta - mean) / sd, draws=np.full((n, 1), draws), **known)
-        return measures.weak_distance(ran, 0, level=LEVEL)
+        return measures.weak_distance(ran, 0, confidence=CONFIDENCE)
 
     return draw
 

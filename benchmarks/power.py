@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from ringtrue.statistics import uniformity
-from ringtrue.statistics.uniformity.multiplicity import adjusted_minimum
+from ringtrue.statistics.uniformity.minimum import adjusted_minimum
 
 Floats = NDArray[np.float64]
 Sampler = Callable[[int, np.random.Generator], Floats]

@@ -112,7 +112,7 @@ def opening(n: int = 10**6) -> None:
         times = []
         for _ in range(5):
             start = time.perf_counter()
-            ran = rt.load(path)
+            ran = rt.store.load(path)
             times.append(time.perf_counter() - start)
         assert ran.n == n
         size = path.stat().st_size / 1e6

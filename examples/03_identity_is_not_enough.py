@@ -13,13 +13,13 @@ belief = rt.Gaussian([0.0], [[1.0]])
 solver = Richardson([[1.0]], step=0.5)  # output N(theta / 2, 1 / 4)
 
 linear = rt.check(belief, solver.simulate, solver, n=2000, batch=1000, f=rt.Coordinate(index=(0,)))
-print("identity only, strong level: p =", round(linear.pvalue("strong"), 3))
+print("identity only, strong level: p =", round(linear.levels["strong"].pvalue, 3))
 square = rt.check(
     belief, solver.simulate, solver, n=2000, batch=1000, f={"square": rt.Vectorized(lambda t: t[0] ** 2, "")}
 )
-print("theta squared, strong level: p =", square.pvalue("strong"))
-print("weak level: p =", linear.pvalue("weak"))
+print("theta squared, strong level: p =", square.levels["strong"].pvalue)
+print("weak level: p =", linear.levels["weak"].pvalue)
 print()
 print(rt.check(belief, solver.simulate, solver, n=2000, batch=1000))
-assert linear.pvalue("strong") > 1e-6 > square.pvalue("strong")
+assert linear.levels["strong"].pvalue > 1e-6 > square.levels["strong"].pvalue
 assert np.isclose(linear.replicates.u.mean(), 0.5, atol=0.05)

@@ -13,4 +13,4 @@ assumed = LinearGaussian(np.eye(d))  # forgets that neighbours are coupled
 family = [rt.Coordinate(index=(j,)) for j in range(d)]
 for f in (family, rt.BestOf(family), rt.BestOf(family, splits=20)):
     result = rt.check(belief, regression.simulate, assumed, n=400, batch=400, f=f)
-    print(f"{type(f).__name__:8s} strong p = {result.pvalue('strong'):.2g}  {result.tests[0].method}")
+    print(f"{type(f).__name__:8s} strong p = {result.levels['strong'].pvalue:.2g}  {result.tests[0].method}")

@@ -31,4 +31,6 @@ for failure in replicates.failures[:3]:
     print(f"replicate {failure.replicate} failed in the {failure.stage}: {failure.error}; see {failure.replay}")
 
 print("\nAsked later, without the sampler:")
-print(rt.judge(rt.recompute(store, f={"square": lambda t: t**2, "positive part": lambda t: max(t, 0.0)})).sentence)
+print(
+    rt.judge(rt.store.recompute(store, f={"square": lambda t: t**2, "positive part": lambda t: max(t, 0.0)})).sentence
+)

@@ -79,8 +79,8 @@ def test_a_run_with_workers_goes_on_from_a_store(file: str, tmp_path: Path) -> N
     options = ("--store", path, "--on-failure", "record", "--tag", "a", "--keep", "draws")
     _exit("check", file, *options, "--n", "20")
     _exit("check", file, *options, "--workers", "2", "--timeout", "60")
-    assert rt.load(path).n == 60
-    assert rt.recompute(path, f={"square": lambda t: t**2}).n == 60
+    assert rt.store.load(path).n == 60
+    assert rt.store.recompute(path, f={"square": lambda t: t**2}).n == 60
     assert _exit("check", file, "--store", path, "--tag", "b", "--keep", "draws") == 3
 
 

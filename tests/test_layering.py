@@ -55,7 +55,7 @@ def test_error_messages_are_those_of_the_tree() -> None:
     """Every error is a RingtrueError, drawn in the docstring of its module, and exported."""
     errors = import_module("ringtrue.errors")
     classes = [name for name, value in vars(errors).items() if isinstance(value, type)]
-    assert all(issubclass(getattr(errors, name), rt.RingtrueError) for name in classes)
+    assert all(issubclass(getattr(errors, name), rt.errors.RingtrueError) for name in classes)
     assert all(name in (errors.__doc__ or "") and name in rt.__all__ for name in classes)
 
 

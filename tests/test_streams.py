@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from ringtrue.replicates.streams import Role, Streams
+
+from ringtrue.streams import Role, Streams
 
 ROLES: tuple[Role, ...] = get_args(Role)
 indices = st.lists(st.integers(0, 10**6), min_size=1, max_size=30)

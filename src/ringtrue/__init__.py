@@ -1,27 +1,14 @@
 """Can the uncertainty that comes out of an inference procedure be trusted?
 
 ``check(belief, model, procedure, n=...)`` simulates, learns, and answers; ``check_draws(theta, draws)`` starts from
-arrays. The public names, and nothing else.
+arrays. The names most people need; the others are in the modules named below.
 """
 
-from . import plots, procedures, testing
+from . import errors, planning, plots, procedures, store, testing, twosample, uniformity
 from .comparison import compare, coverage_map, sweep
-from .distributions.batches import stack
-from .distributions.contract import Beta, Draws, Gamma, Gaussian, Independent, Mixture, Normal
-from .errors import (
-    InvalidStudy,
-    Miscalibrated,
-    NoRoute,
-    ReplicateFailed,
-    RingtrueError,
-    StoreBusy,
-    StoreDamaged,
-    StoreError,
-    StoreMismatch,
-)
+from .distributions import Beta, Draws, Gamma, Gaussian, Independent, Mixture, Normal, stack
 from .execution.runs import run
-from .execution.store import load, merge, repair
-from .functions.contract import (
+from .functions import (
     BestOf,
     Coordinate,
     Distance,
@@ -31,19 +18,16 @@ from .functions.contract import (
     LogDensity,
     Mahalanobis,
     Vectorized,
-    default_family,
     identity,
 )
 from .judgement.judging import check, check_draws, judge
 from .judgement.measures import measure
-from .judgement.result import Result, Tolerance, Verdict
+from .judgement.result import Result
+from .judgement.verdict import Tolerance, Verdict
 from .question.models import contaminated
 from .question.study import Study
-from .replicates.given import recompute
 from .replicates.record import Replicates
 from .replicates.simulate import replay
-from .statistics import twosample, uniformity
-from .statistics.planning import certify, detectable, plan
 
 __all__ = [
     "BestOf",
@@ -56,47 +40,33 @@ __all__ = [
     "Gamma",
     "Gaussian",
     "Independent",
-    "InvalidStudy",
     "Linear",
     "LogDensity",
     "Mahalanobis",
-    "Miscalibrated",
     "Mixture",
-    "NoRoute",
     "Normal",
-    "ReplicateFailed",
     "Replicates",
     "Result",
-    "RingtrueError",
-    "StoreBusy",
-    "StoreDamaged",
-    "StoreError",
-    "StoreMismatch",
     "Study",
     "Tolerance",
     "Vectorized",
     "Verdict",
-    "certify",
     "check",
     "check_draws",
     "compare",
     "contaminated",
     "coverage_map",
-    "default_family",
-    "detectable",
+    "errors",
     "identity",
     "judge",
-    "load",
     "measure",
-    "merge",
-    "plan",
+    "planning",
     "plots",
     "procedures",
-    "recompute",
-    "repair",
     "replay",
     "run",
     "stack",
+    "store",
     "sweep",
     "testing",
     "twosample",

@@ -26,7 +26,8 @@ from .execution.runs import run
 from .execution.store import Store, merge, repair
 from .export import Origin
 from .judgement.judging import judge
-from .judgement.result import Result, Verdict
+from .judgement.result import Result
+from .judgement.verdict import Verdict
 from .question.study import Study
 from .replicates.record import Replicates
 from .report import need_place, report
@@ -237,7 +238,7 @@ def described(store: Store) -> str:
         lines.append(f"{per_time(state.rate)}{left}")
     written = f"; last written {time.ctime(state.last_write)}" if state.last_write else ""
     lines.append(f"{duration(state.seconds)} of computing{written}")
-    names = ", ".join(column.name for column in store.header.columns)
+    names = ", ".join(function.name for function in store.header.functions)
     lines.append(f"test functions: {names}; seed {store.header.seed}")
     causes = Counter((failure.stage, failure.error) for failure in store.failures())
     lines.extend(f"  {many} failed in the {stage}: {error}" for (stage, error), many in causes.most_common())

@@ -9,7 +9,7 @@ import csv
 import json
 import os
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from importlib import import_module
@@ -20,7 +20,10 @@ import numpy as np
 
 from .errors import RingtrueError
 from .execution.store import Store
-from .judgement.result import MeasureRow, Result, TestRow
+from .judgement.column import columns_of
+from .judgement.levels import TestRow, chain, level_of
+from .judgement.result import Result
+from .judgement.text import MEASURED, as_row
 from .replicates.record import Replicates
 
 #: The arrays of Replicates that have one number per replicate and test function.
@@ -29,9 +32,9 @@ ARRAYS = ("u", "z", "rank", "draws", "truth", "mean", "sd", "crps", "interval")
 JOINT = ("energy", "belief_energy")
 #: The form of the JSON; it changes when a field changes its meaning or goes.
 FORM = "ringtrue-report-1"
-LEVELS = ("exact", "auto", "strong", "reversible", "weak")
 #: Causes of failures that are written out; the others are counted.
 _CAUSES = 100
+_TESTED = [field.name for field in fields(TestRow)]
 #: Characters of a text that are written out: a traceback may hold a whole array.
 _TEXT = 20_000
 
@@ -86,10 +89,10 @@ def to_pandas(source: Result | Replicates) -> Frames:
     replicates = _replicates(source)
     rows = source if isinstance(source, Result) else None
     table = _long(replicates)
-    table["f"] = pandas.Categorical.from_codes(table["f"], [column.name for column in replicates.columns])
+    table["f"] = pandas.Categorical.from_codes(table["f"], [function.name for function in replicates.functions])
     return Frames(
-        pandas.DataFrame([asdict(row) for row in rows.tests] if rows else [], columns=_names(TestRow)),
-        pandas.DataFrame([asdict(row) for row in rows.measures] if rows else [], columns=_names(MeasureRow)),
+        pandas.DataFrame([asdict(row) for row in rows.tests] if rows else [], columns=_TESTED),
+        pandas.DataFrame([as_row(row) for row in rows.measures] if rows else [], columns=list(MEASURED)),
         pandas.DataFrame(table),
     )
 
@@ -117,8 +120,8 @@ def to_xarray(source: Result | Replicates) -> Any:
     xarray: Any = _need("xarray", "to_xarray")
     replicates = _replicates(source)
     numbers = replicates.first + np.arange(replicates.n)
-    names = np.array([clean(column.name) for column in replicates.columns], dtype=object)
-    levels = np.array([column.level for column in replicates.columns], dtype=object)
+    names = np.array([clean(function.name) for function in replicates.functions], dtype=object)
+    levels = np.array([level_of(function.sees) for function in replicates.functions], dtype=object)
     functions = {"test_function": names, "level": ("test_function", levels)}
     every = xarray.Dataset(
         {name: (("replicate", "test_function"), getattr(replicates, name)) for name in ARRAYS}
@@ -162,8 +165,11 @@ def document(result: Result, *, origin: Origin | None = None) -> dict[str, Any]:
         "versions": versions(),
         **result.to_dict(),
         "lost": len(replicates.failures),
-        "levels_not_tested": [level for level in LEVELS if level not in result.levels],
-        "functions": [{**asdict(column), "route": replicates.route(k)} for k, column in enumerate(replicates.columns)],
+        "levels_not_tested": [level.name for level in chain() if level.name not in result.levels],
+        "functions": [
+            {"name": one.name, "kind": one.kind, "level": level_of(one.sees), "route": one.route}
+            for one in columns_of(replicates)
+        ],
         "failures": [
             {
                 "stage": one.stage,
@@ -210,8 +216,8 @@ def to_csv(source: Result | Replicates, folder: str | os.PathLike[str]) -> tuple
     replicates = _replicates(source)
     files = {"replicates.csv": _csv_text(["replicate", "f", "lost", *ARRAYS], _lines(replicates))}
     if isinstance(source, Result):
-        files["tests.csv"] = _csv_text(_names(TestRow), (asdict(row).values() for row in source.tests))
-        files["measures.csv"] = _csv_text(_names(MeasureRow), (asdict(row).values() for row in source.measures))
+        files["tests.csv"] = _csv_text(_TESTED, (asdict(row).values() for row in source.tests))
+        files["measures.csv"] = _csv_text(MEASURED, (as_row(row).values() for row in source.measures))
     return tuple(write(place / name, pieces) for name, pieces in files.items())
 
 
@@ -270,10 +276,6 @@ def _need(module: str, what: str) -> Any:
         raise RingtrueError(f"{what} needs {module}; run: pip install 'ringtrue[export]'") from None
 
 
-def _names(row: type[TestRow] | type[MeasureRow]) -> list[str]:
-    return [field.name for field in fields(row)]
-
-
 def _long(replicates: Replicates) -> dict[str, Any]:
     """Return one row per replicate and test function, by column; test functions as numbers."""
     n, functions = replicates.u.shape
@@ -287,7 +289,7 @@ def _long(replicates: Replicates) -> dict[str, Any]:
 
 def _lines(replicates: Replicates, at_once: int = 10_000) -> Iterator[list[Any]]:
     """Yield the rows of the long table, nan as nothing, a piece of the replicates at a time."""
-    names = [column.name for column in replicates.columns]
+    names = [function.name for function in replicates.functions]
     for start in range(0, replicates.n, at_once):
         piece = slice(start, start + at_once)
         columns = [getattr(replicates, name)[piece].tolist() for name in ARRAYS]
@@ -298,7 +300,7 @@ def _lines(replicates: Replicates, at_once: int = 10_000) -> Iterator[list[Any]]
                 yield [replicates.first + start + i, name, gone, *numbers]
 
 
-def _csv_text(head: list[str], rows: Iterable[Iterable[Any]]) -> Iterator[str]:
+def _csv_text(head: Sequence[str], rows: Iterable[Iterable[Any]]) -> Iterator[str]:
     line = _Line()
     writer = csv.writer(line)
     writer.writerow(head)

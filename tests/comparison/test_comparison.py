@@ -8,14 +8,15 @@ import pytest
 from scipy import stats
 
 import ringtrue as rt
-from ringtrue.comparison import Comparison, ComparisonRow, DifferenceRow
+from ringtrue.comparison import Comparison
 from ringtrue.comparison.ranking import best_of
 from ringtrue.comparison.rows import score_differences
 from ringtrue.procedures import DataAgnostic, Inflated, NormalMean
+from ringtrue.statistics.effects import Interval
 
 BELIEF = rt.Normal(0, 1)
 BAYES = NormalMean()
-SURE = 1 - 1e-6  # intervals at this level miss with chance 1e-6
+SURE = 1 - 1e-6  # intervals of this confidence miss with chance 1e-6
 
 
 def compared(procedures: Any, n: int = 2000, **settings: Any) -> Comparison:
@@ -29,18 +30,18 @@ def test_procedures_meet_the_same_data() -> None:
     Inflated by s^2 has z / s, so the log spreads differ by log s exactly, with an interval of no width.
     """
     found = compared({"Bayes": BAYES, "wide": Inflated(BAYES, 4.0)}, n=300)
-    row = next(row for row in found.differences if row.measure == "log spread")
+    row = next(row for row in found.differences if row.name == "log spread")
     assert row.estimate == pytest.approx(math.log(2), abs=1e-12)
     assert row.high - row.low < 1e-12
     np.testing.assert_array_equal(found.results["Bayes"].replicates.truth, found.results["wide"].replicates.truth)
 
 
 def test_the_most_calibrated_is_named() -> None:
-    """Bayes is ahead of versions with half and twice the variance; at level 1 - 1e-6 a false call has that chance.
+    """Bayes is ahead of versions with half and twice the variance; at confidence 1 - 1e-6 a false call has that chance.
 
     Missing it would need an interval off by (log 2)/2 = 0.35 where its half-width at n = 2000 is 5.4/sqrt(4000) = 0.09.
     """
-    found = compared({"narrow": Inflated(BAYES, 0.5), "Bayes": BAYES, "wide": Inflated(BAYES, 2.0)}, level=SURE)
+    found = compared({"narrow": Inflated(BAYES, 0.5), "Bayes": BAYES, "wide": Inflated(BAYES, 2.0)}, confidence=SURE)
     assert found.best == ("Bayes",)
     assert "Bayes is the most calibrated of 3" in found.sentence
     assert found.divergence["Bayes"] < min(found.divergence["narrow"], found.divergence["wide"])
@@ -48,19 +49,19 @@ def test_the_most_calibrated_is_named() -> None:
 
 def test_equally_calibrated_procedures_cannot_be_told_apart() -> None:
     """Bayes and the belief itself are both calibrated: neither is ahead (false alarm at most 1e-6)."""
-    found = compared({"Bayes": BAYES, "belief": DataAgnostic()}, level=SURE)
+    found = compared({"Bayes": BAYES, "belief": DataAgnostic()}, confidence=SURE)
     assert set(found.best) == {"Bayes", "belief"}
     assert "cannot be told apart" in found.sentence
 
 
 def test_scores_tell_them_apart_all_the_same() -> None:
     """The mean CRPS of Bayes is 1/sqrt(2 pi), that of the belief 1/sqrt(pi), and the paired interval knows."""
-    found = compared({"Bayes": BAYES, "belief": DataAgnostic()}, level=SURE)
-    scores = {row.name: row for row in found.rows if row.measure == "crps"}
+    found = compared({"Bayes": BAYES, "belief": DataAgnostic()}, confidence=SURE)
+    scores = {row.of: row for row in found.rows if row.name == "crps"}
     # Population values by closed form; intervals miss them with chance 1e-6.
     assert scores["Bayes"].low < 1 / math.sqrt(2 * math.pi) < scores["Bayes"].high
     assert scores["belief"].low < 1 / math.sqrt(math.pi) < scores["belief"].high
-    difference = next(row for row in found.differences if row.measure == "crps")
+    difference = next(row for row in found.differences if row.name == "crps")
     assert difference.clear
     assert difference.estimate < 0
 
@@ -68,9 +69,9 @@ def test_scores_tell_them_apart_all_the_same() -> None:
 def test_pairing_narrows_differences() -> None:
     """The interval of a difference is narrower than that of unpaired samples would be: here by half at least."""
     found = compared({"Bayes": BAYES, "narrow": Inflated(BAYES, 0.8)})
-    rows = {row.name: row for row in found.rows if row.measure == "crps"}
+    rows = {row.of: row for row in found.rows if row.name == "crps"}
     unpaired = math.hypot(*((row.high - row.low) for row in rows.values()))
-    difference = next(row for row in found.differences if row.measure == "crps")
+    difference = next(row for row in found.differences if row.name == "crps")
     assert difference.high - difference.low < unpaired / 2
 
 
@@ -93,8 +94,8 @@ def drawn(procedures: Any, n: int, **settings: Any) -> Comparison:
 def test_differences_are_those_of_the_rows(one: Any, other: Any) -> None:
     """Without losses every difference is the one of the two rows, of exact outputs, of ranks and of one of each."""
     found = drawn({"one": one, "other": other}, n=200)
-    rows = {(row.name, row.measure): row for row in found.rows}
-    gaps = {row.measure: row.estimate for row in found.differences}
+    rows = {(row.of, row.name): row for row in found.rows}
+    gaps = {row.name: row.estimate for row in found.differences}
     assert {"log spread", "bias"} <= set(gaps)
     for measure, gap in gaps.items():
         first, second = (rows[name, measure.removeprefix("log ")].estimate for name in ("one", "other"))
@@ -112,7 +113,7 @@ def test_errors_of_spread_are_ranked_on_draws(draws: int, scale: float) -> None:
     intervals reach 5.6 of them. The right one's divergence is then below 0.05, which the wrong one's exceeds wherever
     its lower end is above 0.2 (0.4 for M = 2, where the right one's is below 0.1): missed by 14 standard errors.
     """
-    found = drawn({"wrong": sampled(draws, scale=scale), "right": sampled(draws)}, n=4000, level=SURE)
+    found = drawn({"wrong": sampled(draws, scale=scale), "right": sampled(draws)}, n=4000, confidence=SURE)
     assert found.best == ("right",)
     assert found.divergence["right"] < found.divergence["wrong"]
 
@@ -120,14 +121,14 @@ def test_errors_of_spread_are_ranked_on_draws(draws: int, scale: float) -> None:
 @pytest.mark.parametrize("shift", [2.0, 4.0])
 def test_large_biases_are_ranked_on_draws(shift: float) -> None:
     """Draws that nearly all lie on one side of the truth are worse than draws that do not (false alarm 1e-6)."""
-    found = drawn({"right": sampled(19), "wrong": sampled(19, shift=shift)}, n=500, level=SURE)
+    found = drawn({"right": sampled(19), "wrong": sampled(19, shift=shift)}, n=500, confidence=SURE)
     assert found.best == ("right",)
     assert "wrong (bias of theta -" in found.sentence
 
 
 def test_exact_outputs_are_ranked_against_draws() -> None:
     """One procedure may be exact and the other a handful of draws (false alarm 1e-6)."""
-    found = drawn({"exact": BAYES, "narrow": sampled(9, scale=0.28)}, n=500, level=SURE)
+    found = drawn({"exact": BAYES, "narrow": sampled(9, scale=0.28)}, n=500, confidence=SURE)
     assert found.best == ("exact",)
 
 
@@ -148,7 +149,7 @@ def test_infinite_errors_come_last(name: str) -> None:
     assert found.best == ("Bayes",)
     assert f"far ({known}" in found.sentence
     assert "nan" not in found.sentence
-    assert not [row for row in found.differences if row.measure in ("log spread", "bias")]
+    assert not [row for row in found.differences if row.name in ("log spread", "bias")]
 
 
 def test_far_errors_come_last() -> None:
@@ -164,7 +165,7 @@ def test_one_draw_is_never_ahead() -> None:
     found = drawn({"one": sampled(1), "two": sampled(2)}, n=100)
     assert math.isnan(found.divergence["one"])
     assert set(found.best) == {"one", "two"}
-    assert {row.measure for row in found.differences} <= {"crps"}
+    assert {row.name for row in found.differences} <= {"crps"}
 
 
 def ranks_of(law: Any, draws: int | None, rng: np.random.Generator) -> Any:
@@ -186,10 +187,8 @@ def test_equal_procedures_are_not_called_different(draws: tuple[int | None, int 
         shared = np.where(rng.random(60) < 0.5, rng.normal(size=60), math.nan)
         z, other = (np.where(np.isnan(shared), rng.normal(size=60), shared) for _ in range(2))
         x, y, twin = ranks_of(z, draws[0], rng), ranks_of(other, draws[1], rng), ranks_of(2 * other, draws[1], rng)
-        misses += [
-            not low <= 0 <= high for _, (_, low, high) in score_differences((x, draws[0]), (y, draws[1]), 0.9875)
-        ]
-        found += next(high < 0 for _, (_, _, high) in score_differences((x, draws[0]), (twin, draws[1]), 0.9875))
+        misses += [row.clear for row in score_differences((x, draws[0]), (y, draws[1]), 0.9875)]
+        found += next(row.high < 0 for row in score_differences((x, draws[0]), (twin, draws[1]), 0.9875))
     assert (misses <= stats.binom.isf(1e-6, 250, 0.0125)).all()
     assert found > 200
 
@@ -197,12 +196,12 @@ def test_equal_procedures_are_not_called_different(draws: tuple[int | None, int 
 def test_intervals_that_contradict_each_other_decide_nothing() -> None:
     """Nobody is ahead by intervals that cannot all hold."""
     rows = [
-        ComparisonRow(name, "theta", measure, 1.0, low, high, 1.0)
+        Interval(measure, 1.0, low, high, 1.0, f="theta", of=name)
         for name, spread in (("a", (0.9, 1.1)), ("b", (2.0, 3.0)))
         for measure, (low, high) in (("spread", spread), ("bias", (0.0, 0.0)), ("coverage", (0.0, 1.0)))
     ]
     assert best_of(["a", "b"], rows, []) == ("a",)
-    contradicting = DifferenceRow("a", "b", "theta", "log spread", 0.0, -0.1, 0.1)
+    contradicting = Interval("log spread", 0.0, -0.1, 0.1, 0.0, f="theta", of=("a", "b"))
     assert best_of(["a", "b"], rows, [contradicting]) == ("a", "b")
 
 
@@ -220,8 +219,8 @@ def test_differences_cover() -> None:
     """
     misses, found = 0, 0
     for seed in range(400):
-        seen = compared({"Bayes": BAYES, "belief": DataAgnostic(), "twin": shifted}, n=60, seed=seed, level=0.9)
-        rows = {(row.first, row.second): row for row in seen.differences if row.measure == "bias"}
+        seen = compared({"Bayes": BAYES, "belief": DataAgnostic(), "twin": shifted}, n=60, seed=seed, confidence=0.9)
+        rows = {row.of: row for row in seen.differences if row.name == "bias"}
         misses += rows["Bayes", "belief"].clear
         found += rows["belief", "twin"].clear
     assert misses <= int(stats.binom.isf(1e-6, 400, 0.0125))
@@ -245,7 +244,7 @@ def test_lost_replicates_are_left_out_of_both() -> None:
         on_failure="record",
         progress="off",
     )
-    rows = [row for row in found.differences if row.measure in ("bias", "crps")]
+    rows = [row for row in found.differences if row.name in ("bias", "crps")]
     assert rows
     assert all(row.estimate == 0 for row in rows)
     lost = len(found.results["fails"].replicates.failures)
@@ -278,7 +277,7 @@ def test_a_procedure_that_lost_everything_is_refused() -> None:
     def fails(belief: Any, y: float) -> Any:
         raise ArithmeticError("no")
 
-    with pytest.raises(rt.InvalidStudy, match="fails lost all 10"):
+    with pytest.raises(rt.errors.InvalidStudy, match="fails lost all 10"):
         drawn({"Bayes": BAYES, "fails": fails}, n=10, on_failure="record", failures_allowed=1.0)
 
 
@@ -288,7 +287,7 @@ def test_an_exception_says_whose_it_was() -> None:
     def fails(belief: Any, y: float) -> Any:
         raise ArithmeticError("no")
 
-    with pytest.raises(rt.ReplicateFailed) as caught:
+    with pytest.raises(rt.errors.ReplicateFailed) as caught:
         drawn({"Bayes": BAYES, "fails": fails}, n=10)
     assert caught.value.__notes__ == ["This was the procedure 'fails'."]
 
@@ -310,16 +309,16 @@ def test_a_comparison_can_be_stored_and_resumed(tmp_path: Any) -> None:
     assert "a_b.db" in files
     again = compared(procedures, n=100, store=tmp_path / "runs")
     assert list(map(repr, again.rows)) == list(map(repr, first.rows))  # nan is not equal to itself
-    spread = {row.name: row.estimate for row in first.rows if row.measure == "spread"}
+    spread = {row.of: row.estimate for row in first.rows if row.name == "spread"}
     assert spread["a/b"] == pytest.approx(spread["a b"] / 2, rel=1e-12)
-    with pytest.raises(rt.InvalidStudy, match="must be a folder"):
+    with pytest.raises(rt.errors.InvalidStudy, match="must be a folder"):
         compared(procedures, n=100, store=tmp_path / "runs" / "a_b.db")
 
 
 @pytest.mark.parametrize("procedures", [{}, {"one": BAYES}, [BAYES, BAYES]])
 def test_fewer_than_two_are_refused(procedures: Any) -> None:
     """There must be something to compare."""
-    with pytest.raises(rt.InvalidStudy, match="two or more procedures"):
+    with pytest.raises(rt.errors.InvalidStudy, match="two or more procedures"):
         compared(procedures)
 
 
@@ -330,16 +329,16 @@ def never(*_: Any) -> Any:
 
 def test_names_that_look_alike_are_refused() -> None:
     """1 and "1" are one name in tables, files and results."""
-    with pytest.raises(rt.InvalidStudy, match="names that differ"):
+    with pytest.raises(rt.errors.InvalidStudy, match="names that differ"):
         rt.compare({1: never, "1": never}, BELIEF, never, n=10)  # type: ignore[dict-item]
 
 
 def test_functions_that_all_see_the_data_are_refused() -> None:
     """Spread, bias and coverage are those of functions of theta alone: without one nothing is simulated."""
     sees = {"product": lambda theta, y: theta * y}
-    with pytest.raises(rt.InvalidStudy, match="theta alone"):
+    with pytest.raises(rt.errors.InvalidStudy, match="theta alone"):
         rt.compare({"a": never, "b": never}, BELIEF, never, n=10, f=sees)
-    with pytest.raises(rt.InvalidStudy, match="theta alone"):
+    with pytest.raises(rt.errors.InvalidStudy, match="theta alone"):
         rt.coverage_map(rt.Study(BELIEF, never, never, 1, f=sees), [0.0], n=10)
 
 
@@ -350,7 +349,7 @@ def test_a_sweep_keeps_every_result() -> None:
         return rt.Study(BELIEF, BAYES.simulate, Inflated(BAYES, variance), 300, f=rt.identity, batch=300)
 
     found = rt.sweep(build, [0.25, 1.0, 4.0])
-    spreads = {row.x: row.estimate for row in found.rows if row.measure == "spread"}
+    spreads = {row.of: row.estimate for row in found.rows if row.name == "spread"}
     # Inflating the variance by v divides z by sqrt(v), on the same data.
     assert spreads[0.25] == pytest.approx(2 * spreads[1.0], rel=1e-12)
     assert spreads[4.0] == pytest.approx(spreads[1.0] / 2, rel=1e-12)
@@ -364,7 +363,7 @@ def test_a_sweep_keeps_every_result() -> None:
 )
 def test_values_that_no_sweep_can_keep_apart_are_refused(over: Any, message: str) -> None:
     """Results are kept by value and shown as text: values must differ in both, and nothing is built if they do not."""
-    with pytest.raises(rt.InvalidStudy, match=message):
+    with pytest.raises(rt.errors.InvalidStudy, match=message):
         rt.sweep(never, over)
 
 
@@ -376,7 +375,7 @@ def test_a_sweep_says_where_it_failed() -> None:
             raise KeyError(x)
         return rt.Study(BELIEF, BAYES.simulate, lambda belief, y: 1 / 0 if x == "no output" else BAYES(belief, y), 5)
 
-    for x, error in (("no study", KeyError), ("no output", rt.ReplicateFailed)):
+    for x, error in (("no study", KeyError), ("no output", rt.errors.ReplicateFailed)):
         with pytest.raises(error) as caught:
             rt.sweep(build, ["fine", x])
         assert caught.value.__notes__ == [f"This was the study of x = {x!r}."]
@@ -385,11 +384,11 @@ def test_a_sweep_says_where_it_failed() -> None:
 def test_coverage_at_fixed_truths_is_that_of_the_closed_form() -> None:
     """At theta the output N(y/2, 1/2) covers with P(|N(-theta/2, 1/4)| < 1.645 sqrt(1/2)) (intervals miss: 1e-6)."""
     study = rt.Study(BELIEF, BAYES.simulate, BAYES, 1, f=rt.identity, batch=1)
-    for row in rt.coverage_map(study, [0.0, 1.0, 2.5], n=4000, level=SURE):
+    for row in rt.coverage_map(study, [0.0, 1.0, 2.5], n=4000, confidence=SURE):
         half = stats.norm.ppf(0.95) * math.sqrt(0.5)
-        law = stats.norm(-row.theta / 2, 0.5)
+        law = stats.norm(-row.of / 2, 0.5)
         assert row.low < law.cdf(half) - law.cdf(-half) < row.high
-    assert rt.coverage_map(study, [2.5], n=4000, level=SURE)[0].high < 0.9
+    assert rt.coverage_map(study, [2.5], n=4000, confidence=SURE)[0].high < 0.9
 
 
 def test_a_map_can_be_stored_and_resumed(tmp_path: Any) -> None:
@@ -402,10 +401,10 @@ def test_a_map_can_be_stored_and_resumed(tmp_path: Any) -> None:
     assert rt.coverage_map(study, [0.0, 1.0], n=50) == first
 
 
-@pytest.mark.parametrize("wrong", [{"nominal": 1.5}, {"nominal": 0.0}, {"level": 95}, {"n": 0}])
+@pytest.mark.parametrize("wrong", [{"nominal": 1.5}, {"nominal": 0.0}, {"confidence": 95}, {"n": 0}])
 def test_a_map_refuses_what_it_cannot_measure_before_it_simulates(wrong: Any) -> None:
     """Levels are probabilities, and there is at least one dataset."""
-    with pytest.raises(rt.InvalidStudy, match=r"nominal|level|n must"):
+    with pytest.raises(rt.errors.InvalidStudy, match=r"nominal|confidence|n must"):
         rt.coverage_map(rt.Study(BELIEF, never, never, 1, f=rt.identity), [0.0], **{"n": 10, **wrong})
 
 
@@ -417,5 +416,5 @@ def test_truths_from_another_law_are_used_and_said() -> None:
     assert spread.low < math.sqrt(2.5) < spread.high
     assert "weak" not in result.levels
     assert any("another law than the belief" in note for note in result.notes)
-    with pytest.raises(rt.InvalidStudy, match="truth"):
+    with pytest.raises(rt.errors.InvalidStudy, match="truth"):
         rt.Study(BELIEF, BAYES.simulate, BAYES, 10, truth=3.0)

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from ringtrue.distributions.batches import Batch, Repeated, stack
-from ringtrue.distributions.contract import (
+from scipy import special, stats
+
+from ringtrue.distributions import (
+    Batch,
     Beta,
     Draws,
     Gamma,
@@ -17,16 +19,16 @@ from ringtrue.distributions.contract import (
     Independent,
     Mixture,
     Normal,
+    Repeated,
     Sampler,
     ScipyLaw,
     as_distribution,
+    stack,
 )
 from ringtrue.distributions.laws import BatchLaw, Folded, MixtureLaw, Univariate, scores_from_tails
-from scipy import special, stats
-
 from ringtrue.errors import InvalidStudy
-from ringtrue.functions.contract import Coordinate, Distance, Function, Linear, LogDensity, Renamed, identity
-from ringtrue.functions.contract import TestFunction as AnyFunction
+from ringtrue.functions import Coordinate, Distance, Function, Linear, LogDensity, Renamed, identity
+from ringtrue.functions import TestFunction as AnyFunction
 
 Floats = NDArray[np.float64]
 

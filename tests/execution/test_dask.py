@@ -114,7 +114,7 @@ def test_the_command_line_finds_a_scheduler(client: Any, tmp_path: Path) -> None
     assert done.returncode in (0, 1, 2), done.stderr
     plain = _check(tmp_path, "--store", "plain.db")
     assert done.stdout == plain.stdout
-    assert_identical(rt.load(tmp_path / "run.db"), rt.load(tmp_path / "plain.db"))
+    assert_identical(rt.store.load(tmp_path / "run.db"), rt.store.load(tmp_path / "plain.db"))
 
 
 def _check(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:

@@ -51,7 +51,7 @@ if __name__ == "__main__":
 
 def expected(n: int) -> rt.Replicates:
     """Return what SCRIPT must come to, without its waiting."""
-    return rt.run(rt.Study(rt.Normal(0, 1), model, lambda mu0, y: rt.Normal(y / 2, 0.5**0.5), n))
+    return rt.run(rt.Study(rt.Normal(0, 1), model, lambda mu0, y: rt.Normal(y / 2, 0.5**0.5)), n=n)
 
 
 @contextmanager
@@ -155,7 +155,7 @@ def test_kill_the_coordinator_at_ten_moments_and_resume(tmp_path: Path) -> None:
     with started(tmp_path, path, n, 2) as process:
         assert process.communicate(timeout=60)[0] == "finished\n"
     assert before.items() <= written(path).items()
-    assert_identical(rt.load(path), expected(n))
+    assert_identical(rt.store.load(path), expected(n))
 
 
 def test_a_resumed_run_computes_what_is_missing_and_nothing_else(tmp_path: Path) -> None:
@@ -380,7 +380,7 @@ def test_workers_that_cannot_start_are_said() -> None:
         def __call__(self, mu0: Any, y: Any) -> Any:
             return bayes(mu0, y)
 
-    with pytest.raises(rt.RingtrueError, match=r"ended as it started \(exit code 9\)"):
+    with pytest.raises(rt.errors.RingtrueError, match=r"ended as it started \(exit code 9\)"):
         rt.run(study(Fatal()), workers=2)
 
 
@@ -408,7 +408,7 @@ def test_an_interrupt_says_what_is_done_and_how_to_go_on(tmp_path: Path) -> None
     again = subprocess.run([*command, "--n", str(n)], capture_output=True, text=True, check=False, timeout=60)
     assert again.returncode in (0, 1, 2), again.stderr
     assert before.items() <= written(path).items()
-    assert_identical(rt.load(path), expected(n))
+    assert_identical(rt.store.load(path), expected(n))
 
 
 TWICE = """
@@ -468,7 +468,7 @@ def test_a_limit_of_size_loses_nothing(tmp_path: Path) -> None:
     with started(tmp_path, path, n, 2) as process:
         assert process.communicate(timeout=60)[0] == "finished\n"
     assert before.items() <= written(path).items()
-    assert_identical(rt.load(path), expected(n))
+    assert_identical(rt.store.load(path), expected(n))
 
 
 TMPFS = """
@@ -498,7 +498,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     before = written(tmp_path / "before.db")
     assert before
     assert before.items() <= written(tmp_path / "after.db").items()
-    assert_identical(rt.load(tmp_path / "after.db"), expected(1500))
+    assert_identical(rt.store.load(tmp_path / "after.db"), expected(1500))
 
 
 # Several at one file.
@@ -509,7 +509,7 @@ def test_one_writer_and_any_number_of_readers(tmp_path: Path) -> None:
     path = tmp_path / "run.db"
     with started(tmp_path, path, 100_000, 2):
         until(lambda: done(path) > 200)
-        with pytest.raises(rt.StoreBusy, match="one writer at a time"):
+        with pytest.raises(rt.errors.StoreBusy, match="one writer at a time"):
             rt.run(study(), store=path)
         shown = _ringtrue("show", path)
         assert shown.returncode == 0
@@ -546,8 +546,8 @@ def test_shards_merge_into_one_run(tmp_path: Path, k: int) -> None:
     paths = [tmp_path / f"{i}.db" for i in range(k)]
     for i in reversed(range(k)):
         rt.run(vectors(40), store=paths[i], shard=(i, k))
-    rt.merge(paths, tmp_path / "all.db")
-    assert_identical(rt.load(tmp_path / "all.db"), rt.run(vectors(40)))
+    rt.store.merge(paths, tmp_path / "all.db")
+    assert_identical(rt.store.load(tmp_path / "all.db"), rt.run(vectors(40)))
 
 
 def test_a_batched_study_is_cut_between_batches(tmp_path: Path) -> None:
@@ -556,8 +556,8 @@ def test_a_batched_study_is_cut_between_batches(tmp_path: Path) -> None:
     asked = rt.Study(rt.Normal(0, 1), zoo.simulate, zoo, 50, batch=16)
     for i in range(3):
         rt.run(asked, store=tmp_path / f"{i}.db", shard=(i, 3))
-    rt.merge([tmp_path / f"{i}.db" for i in range(3)], tmp_path / "all.db")
-    assert_identical(rt.load(tmp_path / "all.db"), rt.run(asked))
+    rt.store.merge([tmp_path / f"{i}.db" for i in range(3)], tmp_path / "all.db")
+    assert_identical(rt.store.load(tmp_path / "all.db"), rt.run(asked))
 
 
 def test_kept_draws_answer_other_questions(tmp_path: Path) -> None:
@@ -565,8 +565,8 @@ def test_kept_draws_answer_other_questions(tmp_path: Path) -> None:
     other = {"product": lambda t: t[0] * t[1], "largest": lambda t: max(t[0], t[1])}
     kept = vectors(40)
     rt.run(kept, store=tmp_path / "run.db", keep="draws")
-    found = rt.recompute(tmp_path / "run.db", f=other)
-    asked = rt.run(rt.Study(kept.belief, kept.model, kept.procedure, 40, f=other))
+    found = rt.store.recompute(tmp_path / "run.db", f=other)
+    asked = rt.run(rt.Study(kept.belief, kept.model, kept.procedure, f=other), n=40)
     for name in ("rank", "draws", "u", "z"):
         np.testing.assert_array_equal(getattr(found, name), getattr(asked, name), err_msg=name)
 
@@ -581,7 +581,7 @@ def test_a_failure_that_is_raised_leaves_what_was_done(tmp_path: Path) -> None:
             raise ArithmeticError("not this one")
         return bayes(mu0, y)
 
-    with pytest.raises(rt.ReplicateFailed, match=r"not this one.*replay\(study, 30\)"):
+    with pytest.raises(rt.errors.ReplicateFailed, match=r"not this one.*replay\(study, 30\)"):
         rt.run(study(raising, n=n), store=path)
     before = written(path)
     with Store.read(path) as store:
@@ -589,7 +589,7 @@ def test_a_failure_that_is_raised_leaves_what_was_done(tmp_path: Path) -> None:
     ran = rt.run(study(raising, n=n), store=path, on_failure="record")
     assert [one.replicate for one in ran.failures] == [30]
     assert before.items() <= written(path).items()
-    with pytest.raises(rt.StoreMismatch, match="procedure is"):
+    with pytest.raises(rt.errors.StoreMismatch, match="procedure is"):
         rt.run(study(bayes, n=n), store=path)
 
 

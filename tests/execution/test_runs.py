@@ -213,7 +213,7 @@ def test_dying_and_hanging_replicates_are_failures_of_their_own() -> None:
 
 def test_a_dying_replicate_is_raised_by_default() -> None:
     """Without on_failure='record' the first death stops the run and says how to replay."""
-    with pytest.raises(rt.ReplicateFailed, match=r"its process died .*ringtrue.replay\(study, \d+\)"):
+    with pytest.raises(rt.errors.ReplicateFailed, match=r"its process died .*ringtrue.replay\(study, \d+\)"):
         rt.run(study(deadly), workers=2, timeout=2)
 
 
@@ -240,7 +240,7 @@ def test_a_replicate_that_allocates_until_it_fails_is_recorded() -> None:
 
 def test_exceptions_of_workers_are_chained_as_text() -> None:
     """What a worker's function raised comes back with its traceback and the replay call."""
-    with pytest.raises(rt.ReplicateFailed, match=r"ZeroDivisionError.*replay\(study, 0\)") as caught:
+    with pytest.raises(rt.errors.ReplicateFailed, match=r"ZeroDivisionError.*replay\(study, 0\)") as caught:
         rt.run(study(lambda mu0, y: 1 / 0), workers=1)
     assert "1 / 0" in str(caught.value.__cause__)
 
@@ -252,7 +252,7 @@ def test_exceptions_of_workers_are_chained_as_text() -> None:
 )
 def test_ill_posed_studies_are_refused_by_workers_too(procedure: Any, message: str) -> None:
     """The pre-flight is done by a worker and refuses what it refuses here."""
-    with pytest.raises(rt.InvalidStudy, match=message):
+    with pytest.raises(rt.errors.InvalidStudy, match=message):
         rt.run(study(procedure), workers=1)
 
 
@@ -266,7 +266,7 @@ def test_studies_that_cannot_be_sent_are_refused() -> None:
         with lock:
             return bayes(mu0, y)
 
-    with pytest.raises(rt.InvalidStudy, match="cloudpickle raised TypeError"):
+    with pytest.raises(rt.errors.InvalidStudy, match="cloudpickle raised TypeError"):
         rt.run(study(locked), workers=1)
 
 
@@ -277,7 +277,7 @@ def test_threads_of_numeric_libraries_are_limited() -> None:
         BELIEF, model, lambda mu0, y: rt.Normal(y / 2, float(os.environ["OPENBLAS_NUM_THREADS"])), 2, f=rt.identity
     )
     ran = rt.run(threads, workers=cores)
-    plain = rt.run(rt.Study(BELIEF, model, lambda mu0, y: rt.Normal(y / 2, 1.0), 2, f=rt.identity))
+    plain = rt.run(rt.Study(BELIEF, model, lambda mu0, y: rt.Normal(y / 2, 1.0), f=rt.identity), n=2)
     np.testing.assert_array_equal(ran.u, plain.u)
     assert "OPENBLAS_NUM_THREADS" not in os.environ or os.environ["OPENBLAS_NUM_THREADS"]
 
@@ -302,7 +302,7 @@ def test_a_broken_executor_says_so() -> None:
     """A standard pool whose process dies cannot go on, and the message says what can."""
     with (
         ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes,
-        pytest.raises(rt.RingtrueError, match=r"executor cannot go on.*workers="),
+        pytest.raises(rt.errors.RingtrueError, match=r"executor cannot go on.*workers="),
     ):
         rt.run(study(deadly, n=24), executor=processes, on_failure="record")
 
@@ -324,7 +324,7 @@ def test_a_broken_executor_says_so() -> None:
 )
 def test_settings_that_make_no_sense_are_refused(options: Any, message: str) -> None:
     """Every wrong setting has its sentence, before anything runs."""
-    with pytest.raises(rt.InvalidStudy, match=message):
+    with pytest.raises(rt.errors.InvalidStudy, match=message):
         rt.run(study(), **options)
 
 
@@ -380,7 +380,7 @@ def test_a_failing_batch_that_was_cut_is_told(tmp_path: Path, monkeypatch: pytes
     path = tmp_path / "run.db"
     rt.run(asked(30), store=path)
     monkeypatch.setenv("RINGTRUE_TEST_FAILS", "1")
-    with pytest.raises(rt.ReplicateFailed):
+    with pytest.raises(rt.errors.ReplicateFailed):
         rt.run(asked(40), store=path)
     grown = rt.run(asked(40), store=path, on_failure="record", failures_allowed=1)
     assert [failure.replicate for failure in grown.failures] == list(range(30, 40))

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ringtrue.distributions.contract import Beta, Gaussian, Mixture, Normal
 from scipy import special
 
 import ringtrue as rt
+from ringtrue.distributions import Beta, Gaussian, Mixture, Normal
 from ringtrue.errors import InvalidStudy
-from ringtrue.functions.contract import (
+from ringtrue.functions import (
     BestOf,
     Coordinate,
     Distance,
@@ -28,7 +28,7 @@ from ringtrue.functions.contract import (
     leading_shape,
     take,
 )
-from ringtrue.functions.contract import TestFunction as AnyFunction
+from ringtrue.functions import TestFunction as AnyFunction
 
 RNG = np.random.default_rng(5)
 MATRIX = RNG.normal(size=(2, 3))
@@ -278,7 +278,7 @@ def test_names_that_cannot_be_shown_are_spelled_out() -> None:
 
 def test_a_name_for_all_is_refused() -> None:
     """A test function cannot take the name that rows over all of them have."""
-    with pytest.raises(rt.InvalidStudy, match="cannot be named"):
+    with pytest.raises(rt.errors.InvalidStudy, match="cannot be named"):
         rt.check_draws(np.zeros(3), np.zeros((3, 2)), f={"(all)": lambda t: t})
 
 

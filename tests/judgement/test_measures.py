@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from ringtrue.distributions.batches import Repeated
-from ringtrue.judgement.measures import measure, over_family, weak_distance
-from ringtrue.judgement.result import MeasureRow
-from ringtrue.replicates.record import Column, Failure, Replicates
 from scipy import special, stats
 
 import ringtrue as rt
+from ringtrue.distributions import Repeated
+from ringtrue.judgement.measures import measure, over_family, weak_distance
 from ringtrue.procedures import DataAgnostic, NormalMean
-from ringtrue.statistics import effects as miscalibration
+from ringtrue.replicates.record import Column, Failure, Replicates
+from ringtrue.statistics import effects
+from ringtrue.statistics.effects import Interval
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ def from_scores(z: Floats) -> Replicates:
     return Replicates(columns, special.ndtr(z), z, rank=none - 1, draws=none, reference=np.empty((0, 0)), **rest)
 
 
-def same(row: MeasureRow, m: miscalibration.Measure) -> bool:
+def same(row: Interval, m: Interval) -> bool:
     """Whether a row holds a measure."""
     return (row.estimate, row.low, row.high) == (m.estimate, m.low, m.high)
 
@@ -55,14 +55,14 @@ def test_rows_are_those_of_the_plain_functions() -> None:
     """Every row of a test function is what its function returns on the column, exact or on ranks."""
     exact = rt.run(normal_study(0.5))
     found = measure(exact)
-    assert same(found.row("W1 distance", "theta"), miscalibration.wasserstein(exact.u[:, 0]))
-    assert same(found.row("KL divergence", "theta"), miscalibration.divergence(exact.z[:, 0]))
-    assert same(found.row("variance of u", "theta"), miscalibration.variance_ratio(exact.ordered(0)))
+    assert same(found.row("W1 distance", "theta"), effects.wasserstein(exact.u[:, 0]))
+    assert same(found.row("KL divergence", "theta"), effects.divergence(exact.z[:, 0]))
+    assert same(found.row("variance of u", "theta"), effects.variance_ratio(exact.ordered(0)))
     rng = np.random.default_rng(1)
     y = rng.normal(size=300)
     result = rt.check_draws(y + rng.normal(size=300), y[:, None] + rng.normal(size=(300, 19)), f=rt.identity)
     ranks = result.replicates.rank[:, 0]
-    assert same(measure(result).row("CvM distance", "theta"), miscalibration.cramer_von_mises(ranks, draws=19))
+    assert same(measure(result).row("CvM distance", "theta"), effects.cramer_von_mises(ranks, draws=19))
 
 
 def test_every_measure_has_a_row() -> None:
@@ -76,7 +76,7 @@ def test_every_measure_has_a_row() -> None:
 
 def test_closed_forms_lie_in_their_intervals() -> None:
     """For eta = 1/2 all intervals at level 1 - 1e-6 contain the exact values: s^2 = 2, and methods for use."""
-    found = measure(rt.run(normal_study(0.5, 20_000)), level=1 - 1e-6)
+    found = measure(rt.run(normal_study(0.5, 20_000)), confidence=1 - 1e-6)
     s = 2**0.5
     exact = {
         "spread": s,
@@ -127,12 +127,12 @@ def test_bad_input_is_refused() -> None:
     ran = rt.run(normal_study(n=10))
     with pytest.raises(TypeError, match="Replicates"):
         measure([1, 2])  # type: ignore[arg-type]
-    with pytest.raises(rt.InvalidStudy, match="level"):
-        measure(ran, level=95)
-    with pytest.raises(rt.InvalidStudy, match="not measured"):
+    with pytest.raises(rt.errors.InvalidStudy, match="confidence"):
+        measure(ran, confidence=95)
+    with pytest.raises(rt.errors.InvalidStudy, match="not measured"):
         measure(ran).row("beauty")
     gone = replace(ran, failures=tuple(Failure(i, "output", "no", "") for i in range(10)))
-    with pytest.raises(rt.InvalidStudy, match="all 10 were lost"):
+    with pytest.raises(rt.errors.InvalidStudy, match="all 10 were lost"):
         measure(gone)
 
 
@@ -155,8 +155,8 @@ def test_averaged_outputs_are_sharper_than_one_draw_each() -> None:
     exact, hits, averaged, drawn, ratios = exact_distance(0.75), 0, 0, 0, []
     for seed in range(200):
         ran = rt.run(normal_study(0.5, 400, seed=seed))
-        (found,) = weak_distance(ran, 0, level=0.95)
-        one = miscalibration.distance(ran.weak_ordered(0))
+        (found,) = weak_distance(ran, 0, confidence=0.95)
+        one = effects.distance(ran.weak_ordered(0))
         hits += found.low <= exact <= found.high
         averaged += found.low > 0
         drawn += one.low > 0
@@ -184,7 +184,7 @@ def test_outputs_that_are_not_normal_use_one_draw_each() -> None:
         f=rt.identity,
     )
     ran = rt.run(study)
-    assert same(measure(ran).row("weak KS distance", "theta"), miscalibration.distance(ran.weak_ordered(0)))
+    assert same(measure(ran).row("weak KS distance", "theta"), effects.distance(ran.weak_ordered(0)))
 
 
 # Families
@@ -222,18 +222,18 @@ def test_joint_intervals_cover_and_single_ones_would_not() -> None:
     fewest = int(stats.binom.ppf(1e-6, 150, 0.92))
     for _ in range(150):
         z = rng.standard_normal((200, 10))
-        hits += over_family(from_scores(z), level=0.95)[1].low == 0
+        hits += over_family(from_scores(z), confidence=0.95)[1].low == 0
         broken += np.abs(z.mean(axis=0) / z.std(axis=0, ddof=1)).max() * math.sqrt(200) <= 1.96
     assert hits >= fewest
     assert broken < fewest
 
 
-@pytest.mark.parametrize("level", [0.95, 0.9999, 1 - 1e-9])
-def test_joint_intervals_reach_as_far_as_one_alone(level: float) -> None:
+@pytest.mark.parametrize("confidence", [0.95, 0.9999, 1 - 1e-9])
+def test_joint_intervals_reach_as_far_as_one_alone(confidence: float) -> None:
     """Over a family no interval is shorter than the one of a single function, at levels beyond the draws as well."""
     z = np.random.default_rng(9).standard_normal((2000, 3))
-    row = over_family(from_scores(z), level=level)[1]
-    alone = stats.norm.ppf((1 + level) / 2) / math.sqrt(2000)
+    row = over_family(from_scores(z), confidence=confidence)[1]
+    alone = stats.norm.ppf((1 + confidence) / 2) / math.sqrt(2000)
     # Three functions are more than one by a factor of 1.2 at level 0.95, far above the noise of the draws.
     assert row.high - row.estimate > 0.95 * alone
 
@@ -277,7 +277,7 @@ def test_mahalanobis_is_the_quadratic_form() -> None:
 
 def test_mahalanobis_refuses_other_outputs() -> None:
     """An output that is not Gaussian is refused by name."""
-    with pytest.raises(rt.InvalidStudy, match=r"Gaussian output.*Beta"):
+    with pytest.raises(rt.errors.InvalidStudy, match=r"Gaussian output.*Beta"):
         rt.Mahalanobis().evaluate(np.array(0.5), 0, output=rt.Beta(1, 1))
 
 
@@ -298,7 +298,7 @@ def gaussian_study(eta: float, n: int, d: int, *, seed: int = 0) -> rt.Study:
 @pytest.mark.parametrize(("eta", "d"), [(1.0, 1), (0.5, 3), (2.0, 2)])
 def test_anees_and_nci_of_a_wrong_covariance(eta: float, d: int) -> None:
     """With eta times the right covariance ANEES/d is 1/eta and NCI -10 log10 eta (levels 1 - 1e-6)."""
-    found = measure(rt.run(gaussian_study(eta, 2000, d)), level=1 - 1e-6)
+    found = measure(rt.run(gaussian_study(eta, 2000, d)), confidence=1 - 1e-6)
     anees, nci = found.row("ANEES/d"), found.row("NCI (dB)")
     assert anees.low <= 1 / eta <= anees.high
     assert nci.low <= -10 * math.log10(eta) <= nci.high
@@ -372,6 +372,6 @@ def test_a_useful_procedure_is_not_flagged() -> None:
     result = rt.judge(rt.run(normal_study(1.0, 1000)), alpha=0.01)
     assert not any("hardly depends" in note for note in result.notes)
     row = next(row for row in result.measures if row.name == "skill")
-    single = measure(result, level=0.99).row("skill", "theta")
+    single = measure(result, confidence=0.99).row("skill", "theta")
     assert (row.low, row.high) == (single.low, single.high)
     assert not row.certified

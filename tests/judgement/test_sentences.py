@@ -6,15 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ringtrue.judgement.result import MeasureRow, Resolution, counted, format_p, number, percent
-from ringtrue.judgement.sentences import interval, listed, points
-from ringtrue.judgement.sentences.miscalibrated import _likely
-from ringtrue.judgement.sentences.phrases import share_of
 from scipy import special
 
 import ringtrue as rt
 from ringtrue import plots
+from ringtrue.judgement.result import Resolution
+from ringtrue.judgement.sentences import interval, listed, points
+from ringtrue.judgement.sentences.miscalibrated import _likely
+from ringtrue.judgement.sentences.phrases import share_of
+from ringtrue.judgement.text import counted, format_p, number, percent
 from ringtrue.procedures import DataAgnostic, Inflated, NormalMean
+from ringtrue.statistics.effects import Interval
 
 from ..plots.runs import complete, grid, ranked, replicates
 
@@ -90,21 +92,19 @@ def test_plurals() -> None:
 
 def test_intervals_of_wild_numbers_are_bounds() -> None:
     """Infinite, huge and tiny factors are bounds."""
-    measure = rt.miscalibration.Measure
-    assert interval(measure("spread", np.inf, 2.678, np.inf, 1.0)) == "more than 2.68"
-    assert interval(measure("spread", 7e5, 6.3e5, 8e5, 1.0)) == "more than 6e5"
-    assert interval(measure("spread", 9e-5, 8e-5, 1e-4, 1.0)) == "less than 0.0001"
-    assert interval(measure("bias", -0.3, -0.4, -0.2, 0.0), absolute=True) == "0.30 (0.20-0.40)"
+    assert interval(Interval("spread", np.inf, 2.678, np.inf, 1.0)) == "more than 2.68"
+    assert interval(Interval("spread", 7e5, 6.3e5, 8e5, 1.0)) == "more than 6e5"
+    assert interval(Interval("spread", 9e-5, 8e-5, 1e-4, 1.0)) == "less than 0.0001"
+    assert interval(Interval("bias", -0.3, -0.4, -0.2, 0.0), absolute=True) == "0.30 (0.20-0.40)"
 
 
 def test_numbers_that_would_read_the_same_have_more_figures() -> None:
     """Shares and small numbers of large runs keep the figures that tell them apart; a factor is never 0.00."""
-    measure = rt.miscalibration.Measure
-    row = MeasureRow("theta", "coverage", 0.90031, 0.89961, 0.90102, 0.9, "yes")
+    row = Interval("coverage", 0.90031, 0.89961, 0.90102, 0.9)
     assert share_of(row) == "90.03 % (89.96-90.10)"
     assert share_of(replace(row, low=0.88, high=0.92)) == "90 % (88-92)"
-    assert interval(measure("spread", 0.001, 0.0, 0.151, 1.0)) == "less than 0.16"
-    assert interval(measure("spread", 3e-13, 2e-13, 4e-13, 1.0)) == "less than 1e-12"
+    assert interval(Interval("spread", 0.001, 0.0, 0.151, 1.0)) == "less than 0.16"
+    assert interval(Interval("spread", 3e-13, 2e-13, 4e-13, 1.0)) == "less than 1e-12"
     assert number(-2.6e-9, 6) == "-3e-9"
     assert number(-2.5e-9) == "0.00"
 
@@ -272,8 +272,8 @@ def test_scores_that_are_all_equal_are_under_confident(scale: float) -> None:
 
 def test_marginal_evidence_is_said_to_be_marginal() -> None:
     """Where no interval excludes its ideal, the likeliest error is said to seem so, if there is one."""
-    spread = MeasureRow("theta", "spread", 1.06, 0.99, 1.14, 1.0, "open")
-    bias = MeasureRow("theta", "bias", -0.09, -0.19, 0.01, 0.0, "open")
+    spread = Interval("spread", 1.06, 0.99, 1.14, 1.0)
+    bias = Interval("bias", -0.09, -0.19, 0.01, 0.0)
     seems = "seems over-confident: its reported sd times 1.06 (0.99-1.14) would be right"
     assert _likely({"spread": spread}) == seems
     seems = "seems biased: outputs lie 0.09 (-0.01 to 0.19) of their sd above the truth"

@@ -1,15 +1,15 @@
 """Replicates with given positions and rows with given numbers, for tests that read back what was drawn."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from ringtrue.replicates.record import Column, Failure, Replicates
 from scipy import special
 
-from ringtrue.functions.contract import Level
+from ringtrue.functions import Level
+from ringtrue.replicates.record import Column, Failure, Replicates
+from ringtrue.statistics.effects import Interval
 
 Floats = NDArray[np.float64]
 
@@ -71,24 +71,12 @@ def complete(n: int, k: int = 1, **settings: Any) -> Replicates:
     return replicates(special.ndtr(z), **{**known, **settings})
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row as comparisons have it."""
-
-    name: str
-    f: str
-    measure: str
-    estimate: float
-    low: float
-    high: float
-    ideal: float
-
-
+#: Rows as comparisons have them.
 ROWS = [
-    Row("Bayes", "theta", "spread", 1.01, 0.9, 1.1, 1.0),
-    Row("narrow", "theta", "spread", 1.4, 1.3, 1.5, 1.0),
-    Row("none", "theta", "spread", math.nan, 0.0, math.inf, 1.0),
-    Row("Bayes", "theta", "crps", 0.4, 0.38, 0.42, math.nan),
+    Interval("spread", 1.01, 0.9, 1.1, 1.0, f="theta", of="Bayes"),
+    Interval("spread", 1.4, 1.3, 1.5, 1.0, f="theta", of="narrow"),
+    Interval("spread", math.nan, 0.0, math.inf, 1.0, f="theta", of="none"),
+    Interval("crps", 0.4, 0.38, 0.42, f="theta", of="Bayes"),
 ]
 
 

@@ -10,6 +10,7 @@ from scipy import special
 
 import ringtrue as rt
 from ringtrue import plots
+from ringtrue.statistics.effects import rank_probabilities
 
 from .runs import complete, grid, ranked, replicates
 
@@ -37,7 +38,7 @@ def test_shapes_of_values_are_named(spread: float, bias: float, start: str, part
 @pytest.mark.parametrize(("spread", "bias", "start", "part"), SHAPES)
 def test_shapes_of_ranks_are_named(spread: float, bias: float, start: str, part: str) -> None:
     """Ranks with the expected counts of that law are read in the same way."""
-    expected = rt.miscalibration.rank_probabilities(19, spread=spread, bias=bias) * 2000
+    expected = rank_probabilities(19, spread=spread, bias=bias) * 2000
     text = plots.reading(ranked(np.repeat(np.arange(20), expected.round().astype(int)), 19))
     assert text.split(":")[0] == start.split(":")[0]
     assert part in text
@@ -91,7 +92,7 @@ def test_columns_are_named_or_numbered() -> None:
     assert plots.reading(rt.judge(ran), 1) == plots.reading(ran, 1)
     with pytest.raises(IndexError, match="one of 2 test functions, but 2 came"):
         plots.reading(ran, 2)
-    with pytest.raises(rt.InvalidStudy, match="'c' came"):
+    with pytest.raises(rt.errors.InvalidStudy, match="'c' came"):
         plots.reading(ran, "c")
 
 

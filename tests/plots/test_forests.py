@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ringtrue.judgement.result import MeasureRow, Result, TestRow
 
 import ringtrue as rt
 from ringtrue import plots
+from ringtrue.judgement.result import Result, TestRow
 from ringtrue.plots import intervals
+from ringtrue.statistics.effects import Interval
 
-from .runs import ROWS, Row, complete, drawn, replicates
+from .runs import ROWS, complete, drawn, replicates
 
 
 def test_a_forest_draws_every_interval_at_its_height() -> None:
@@ -70,7 +71,7 @@ def test_a_result_is_a_forest_of_its_measures() -> None:
 
 def test_a_long_forest_keeps_the_rows_farthest_from_their_ideal() -> None:
     """Of 100 rows the ten worst are drawn in their order, and the picture says so."""
-    rows = [Row(f"p{j}", "theta", "bias", j % 50, j % 50 - 5.0, j % 50 + 5.0, 0.0) for j in range(100)]
+    rows = [Interval("bias", j % 50, j % 50 - 5.0, j % 50 + 5.0, 0.0, f="theta", of=f"p{j}") for j in range(100)]
     ax = plots.forest(rows, most=10)
     names = [text.get_text() for text in ax.get_yticklabels()]
     assert names == [f"p{j}" for j in range(100) if j % 50 >= 45]
@@ -80,21 +81,21 @@ def test_a_long_forest_keeps_the_rows_farthest_from_their_ideal() -> None:
 @pytest.mark.parametrize("draw", [plots.forest, plots.sweep_lines])
 def test_rows_that_are_none_are_refused(draw: Any) -> None:
     """Wrong types, missing fields, no rows and unknown names are refused, saying what is needed."""
-    with pytest.raises(TypeError, match="rows with f, measure"):
+    with pytest.raises(TypeError, match="rows with name, f"):
         draw(3)
-    with pytest.raises(TypeError, match="rows with f, measure"):
+    with pytest.raises(TypeError, match="rows with name, f"):
         draw([SimpleNamespace(f="theta")])
-    with pytest.raises(rt.InvalidStudy, match="at least one row"):
+    with pytest.raises(rt.errors.InvalidStudy, match="at least one row"):
         draw([])
-    with pytest.raises(rt.InvalidStudy, match=r"measure must be among \['spread', 'crps'\]"):
+    with pytest.raises(rt.errors.InvalidStudy, match=r"measure must be among \['spread', 'crps'\]"):
         draw(ROWS, measure="sharpness")
-    with pytest.raises(rt.InvalidStudy, match=r"f must be among \['theta'\]"):
+    with pytest.raises(rt.errors.InvalidStudy, match=r"f must be among \['theta'\]"):
         draw(ROWS, f=["theta", "phi"])
 
 
 def many(n: int) -> Result:
     """Return a result about n test functions whose evidence grows with their number."""
-    measures = tuple(MeasureRow(f"f{j}", "spread", 1 + j / n, 0.9 + j / n, 1.1 + j / n, 1.0, "open") for j in range(n))
+    measures = tuple(Interval("spread", 1 + j / n, 0.9 + j / n, 1.1 + j / n, 1.0, f"f{j}") for j in range(n))
     tests = tuple(TestRow("strong", f"f{j}", "ks", 0.1, 10.0 ** (-j / 10), 1.0, "exact", 30) for j in range(n))
     ran = replicates(np.random.default_rng(1).random((30, n)))
     return replace(rt.judge(ran), measures=measures, tests=tests)
@@ -119,9 +120,9 @@ def test_a_caterpillar_shows_the_tolerance() -> None:
 
 def test_a_caterpillar_needs_a_measure() -> None:
     """Unknown measures, and results without any, are refused."""
-    with pytest.raises(rt.InvalidStudy, match="measure must be among"):
+    with pytest.raises(rt.errors.InvalidStudy, match="measure must be among"):
         plots.caterpillar(many(3), measure="skill")
-    with pytest.raises(rt.InvalidStudy, match="nothing was measured"):
+    with pytest.raises(rt.errors.InvalidStudy, match="nothing was measured"):
         plots.caterpillar(complete(20, levels=["exact"]))
 
 
@@ -141,9 +142,7 @@ def test_ticks_of_the_spread_are_few_plain_and_hold_its_ideal(low: float, high: 
 def test_rows_of_all_test_functions_together_do_not_disturb() -> None:
     """A measure of all test functions together, such as the energy skill, is drawn only if asked for."""
     result = rt.judge(complete(60, 2))
-    result = replace(
-        result, measures=(*result.measures, MeasureRow("(all)", "joint use", 0.4, 0.3, 0.5, math.nan, "-"))
-    )
+    result = replace(result, measures=(*result.measures, Interval("joint use", 0.4, 0.3, 0.5, f="(all)")))
     assert [ax.get_title(loc="left") for ax in plots.forest(result)] == ["spread", "bias", "coverage"]
     assert [text.get_text() for text in plots.forest(result, measure="joint use").get_yticklabels()] == ["(all)"]
     assert len(plots.caterpillar(result).get_yticks()) == 2

@@ -16,7 +16,7 @@ from .runs import complete, drawn, grid, ranked, replicates
 
 
 def test_a_map_by_truth_has_clopper_and_pearsons_intervals() -> None:
-    """Bins hold equally many replicates; each interval is Clopper and Pearson's at level 1 - 0.05 / bins."""
+    """Bins hold equally many replicates; each interval is Clopper and Pearson's at confidence 1 - 0.05 / bins."""
     truth = np.random.default_rng(1).permutation(200)
     u = grid(200)
     ax = plots.coverage_map(replicates(u, truth=truth), bins=4)
@@ -45,7 +45,7 @@ def test_equal_truths_share_a_bin() -> None:
 
 def test_a_map_of_rows_is_drawn_from_them() -> None:
     """Rows of rt.coverage_map, with scalar theta, are a line at their numbers."""
-    rows = [SimpleNamespace(theta=t, f="theta", estimate=0.9, low=0.8, high=0.95, ideal=0.9) for t in (2.0, 1.0)]
+    rows = [SimpleNamespace(of=t, f="theta", estimate=0.9, low=0.8, high=0.95, ideal=0.9) for t in (2.0, 1.0)]
     (line,) = drawn(plots.coverage_map(rows), "coverage")
     assert line[0] == [1.0, 2.0]
 
@@ -54,7 +54,7 @@ def test_a_map_of_two_parameters_tells_sides_by_shape() -> None:
     """Points below, around and above the ideal have markers of their own."""
     ends = [(0.7, 0.8), (0.85, 0.95), (0.95, 0.99)]
     rows = [
-        SimpleNamespace(theta=np.array([j, -j]), estimate=(low + high) / 2, low=low, high=high, ideal=0.9)
+        SimpleNamespace(of=np.array([j, -j]), estimate=(low + high) / 2, low=low, high=high, ideal=0.9)
         for j, (low, high) in enumerate(ends)
     ]
     ax = plots.coverage_map(rows)
@@ -65,21 +65,21 @@ def test_a_map_of_two_parameters_tells_sides_by_shape() -> None:
 @pytest.mark.parametrize("theta", [(1.0, 2.0, 3.0), {"a": [1.0, 2.0], "b": 3.0}])
 def test_a_map_of_more_parameters_is_refused(theta: Any) -> None:
     """Three numbers do not fit a plane."""
-    with pytest.raises(rt.InvalidStudy, match="one number or two"):
-        plots.coverage_map([SimpleNamespace(theta=theta, estimate=0.9, low=0.8, high=1.0)])
+    with pytest.raises(rt.errors.InvalidStudy, match="one number or two"):
+        plots.coverage_map([SimpleNamespace(of=theta, estimate=0.9, low=0.8, high=1.0)])
 
 
 def test_bad_maps_are_refused() -> None:
     """Unknown truths, names, levels and rows are refused."""
-    with pytest.raises(rt.InvalidStudy, match="truths of 'f0' are not known"):
+    with pytest.raises(rt.errors.InvalidStudy, match="truths of 'f0' are not known"):
         plots.coverage_map(replicates([0.2, 0.5]))
-    with pytest.raises(rt.InvalidStudy, match="nominal must lie"):
+    with pytest.raises(rt.errors.InvalidStudy, match="nominal must lie"):
         plots.coverage_map(complete(20), nominal=90)
-    with pytest.raises(rt.InvalidStudy, match="bins must be"):
+    with pytest.raises(rt.errors.InvalidStudy, match="bins must be"):
         plots.coverage_map(complete(20), bins=0)
-    with pytest.raises(rt.InvalidStudy, match="at least one row"):
+    with pytest.raises(rt.errors.InvalidStudy, match="at least one row"):
         plots.coverage_map([])
-    with pytest.raises(TypeError, match="rows need theta"):
+    with pytest.raises(TypeError, match="rows need of"):
         plots.coverage_map([SimpleNamespace(estimate=0.9)])
 
 

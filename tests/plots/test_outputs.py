@@ -67,7 +67,7 @@ def test_the_matrix_stops_at_six() -> None:
     matrix = plots.scatter_matrix(complete(20, 8))
     assert matrix.shape == (6, 6)
     assert "6 of 8 test functions" in matrix[0, 0].texts[0].get_text()
-    with pytest.raises(rt.InvalidStudy, match="at most 6 test functions here, but 7"):
+    with pytest.raises(rt.errors.InvalidStudy, match="at most 6 test functions here, but 7"):
         plots.scatter_matrix(complete(20, 8), [f"f{j}" for j in range(7)])
 
 
@@ -75,5 +75,5 @@ def test_the_matrix_fits_given_axes() -> None:
     """An array of d x d Axes is drawn on; another number is refused."""
     _, given = plt.subplots(2, 2)
     assert plots.scatter_matrix(complete(20, 2), ax=given)[1, 0] is given[1, 0]
-    with pytest.raises(rt.InvalidStudy, match="9 Axes"):
+    with pytest.raises(rt.errors.InvalidStudy, match="9 Axes"):
         plots.scatter_matrix(complete(20, 3), ax=given)

@@ -143,7 +143,7 @@ def test_without_matplotlib_the_error_says_what_to_install() -> None:
         "for name in ('ecdf', 'pit_histogram', 'z_contraction', 'forest', 'caterpillar', 'coverage_map', 'plot'):\n"
         "    try:\n"
         "        getattr(p, name)(result)\n"
-        "    except rt.RingtrueError as error:\n"
+        "    except rt.errors.RingtrueError as error:\n"
         "        assert \"pip install 'ringtrue[plot]'\" in str(error)\n"
         "    else:\n"
         "        raise SystemExit(name)\n"

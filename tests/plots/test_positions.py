@@ -69,22 +69,24 @@ def test_a_prime_number_of_ranks_is_counted_by_randomised_positions() -> None:
 
 
 def test_the_band_of_a_histogram_is_binomial_over_all_bars() -> None:
-    """The band is the two-sided binomial interval at level 1 - 0.05 / bars, by another implementation."""
+    """The band is the two-sided binomial interval at confidence 1 - 0.05 / bars, by another implementation."""
     ax = plots.pit_histogram(ranked(np.arange(500) % 20, 19), bins=10)
     (span,) = [patch for patch in ax.patches if patch.get_label() == "band"]
     low, high = stats.binom.interval(1 - 0.05 / 10, 500, 0.1)
     assert (span.get_y(), span.get_y() + span.get_height()) == (low, high)
 
 
-@pytest.mark.parametrize(("n", "p", "level"), [(1, 0.5, 0.95), (10, 0.05, 0.999), (10**6, 0.025, 0.99), (37, 1.0, 0.9)])
-def test_binomial_bands_agree_with_scipy(n: int, p: float, level: float) -> None:
+@pytest.mark.parametrize(
+    ("n", "p", "confidence"), [(1, 0.5, 0.95), (10, 0.05, 0.999), (10**6, 0.025, 0.99), (37, 1.0, 0.9)]
+)
+def test_binomial_bands_agree_with_scipy(n: int, p: float, confidence: float) -> None:
     """Quantiles by bisection are those of scipy."""
-    assert lattices.binomial_band(n, p, level) == stats.binom.interval(level, n, p)
+    assert lattices.binomial_band(n, p, confidence) == stats.binom.interval(confidence, n, p)
 
 
 def test_bars_outside_the_band_look_different() -> None:
     """A bar is hatched exactly if its count leaves the band."""
-    found = lattices.histogram(replicates(grid(400, spread=1.6)), 0, bins=10, level=0.95)
+    found = lattices.histogram(replicates(grid(400, spread=1.6)), 0, bins=10, confidence=0.95)
     ax = plots.pit_histogram(replicates(grid(400, spread=1.6)), bins=10)
     hatched = {round(bar.get_x(), 6) for group in ax.containers for bar in group if bar.get_hatch()}
     assert found.outside.any()
@@ -105,10 +107,10 @@ def test_pointwise_bands_would_be_seen() -> None:
     assert _leaving(1 - 10 * 0.05) > 270
 
 
-def _leaving(level: float) -> int:
+def _leaving(confidence: float) -> int:
     rng = np.random.default_rng(11)
     counts = rng.multinomial(200, [0.1] * 10, size=4000)
-    low, high = lattices.binomial_band(200, 0.1, 1 - (1 - level) / 10)
+    low, high = lattices.binomial_band(200, 0.1, 1 - (1 - confidence) / 10)
     return int(((counts < low) | (counts > high)).any(axis=1).sum())
 
 
@@ -141,7 +143,7 @@ def test_a_curve_leaves_its_band_if_and_only_if_the_test_rejects(seed: int) -> N
     """The picture and the p-value of the ECDF test on the same lattice never disagree."""
     rng = np.random.default_rng(seed)
     ranks = rng.binomial(39, special.ndtr(1.12 * rng.normal(size=250)))
-    outside = lattices.curve(np.bincount(ranks, minlength=40), level=0.95).outside.any()
+    outside = lattices.curve(np.bincount(ranks, minlength=40), confidence=0.95).outside.any()
     assert outside == (uniformity.ecdf_gamma(ranks, draws=39).pvalue <= 0.05)
 
 
@@ -169,7 +171,7 @@ def test_coverage_at_every_level_is_that_of_the_measure(draws: int) -> None:
     """The coverage curve at a nominal level is the coverage that is measured there."""
     ranks = np.random.default_rng(draws).integers(0, draws + 1, 200)
     ran = ranked(ranks, draws)
-    found = lattices.central(ran, 0, level=0.95)
+    found = lattices.central(ran, 0, confidence=0.95)
     k = np.arange(1, draws // 2 + 1)
     levels = (draws + 1 - 2 * k) / (draws + 1)
     share = [((ranks >= j) & (ranks <= draws - j)).mean() for j in k]
@@ -196,7 +198,7 @@ def test_coverage_bands_of_an_even_number_of_draws_hold(draws: int) -> None:
     """
     rng = np.random.default_rng(draws)
     left = sum(
-        lattices.central(ranked(ranks, draws), 0, level=0.95).outside.any()
+        lattices.central(ranked(ranks, draws), 0, confidence=0.95).outside.any()
         for ranks in rng.integers(0, draws + 1, (2000, 60))
     )
     assert left <= 155
@@ -206,16 +208,16 @@ def test_a_coverage_band_sees_over_confidence() -> None:
     """The broken twin: ranks of an over-confident procedure leave the same band."""
     rng = np.random.default_rng(1)
     ranks = rng.binomial(20, special.ndtr(2 * rng.normal(size=400)))
-    assert lattices.central(ranked(ranks, 20), 0, level=0.95).outside.any()
+    assert lattices.central(ranked(ranks, 20), 0, confidence=0.95).outside.any()
 
 
 @pytest.mark.parametrize("draw", CURVES)
 def test_several_curves_share_one_statement(draw: Any) -> None:
-    """With K curves in one panel the band has the level 1 - 0.05 / K, so that all stay inside with 95 %."""
+    """With K curves in one panel the band has the confidence 1 - 0.05 / K, so that all stay inside with 95 %."""
     ran = ranked(np.random.default_rng(1).integers(0, 20, (300, 3)), 19)
     _, low, _ = band(draw(ran))
     draws = 9 if draw in (plots.coverage_curve, plots.coverage_difference) else 19
-    exact = uniformity.band(300, draws=draws, level=1 - 0.05 / 3)
+    exact = uniformity.band(300, draws=draws, confidence=1 - 0.05 / 3)
     less = exact.points if draw in (plots.ecdf_difference, plots.coverage_difference) else 0.0
     assert low[1:-1] == pytest.approx(exact.low - less)
 
@@ -331,15 +333,15 @@ def test_an_axes_of_the_user_is_drawn_on() -> None:
 def test_bad_input_is_refused_with_what_is_right(draw: Any) -> None:
     """Unknown names, wrong types, wrong levels and runs without a replicate are refused before drawing."""
     ran = replicates(np.random.default_rng(1).random((20, 12)))
-    with pytest.raises(rt.InvalidStudy, match=r"'f0', .* and 2 more, but 'theta' came"):
+    with pytest.raises(rt.errors.InvalidStudy, match=r"'f0', .* and 2 more, but 'theta' came"):
         draw(ran, "theta")
-    with pytest.raises(rt.InvalidStudy, match="at least one test function"):
+    with pytest.raises(rt.errors.InvalidStudy, match="at least one test function"):
         draw(ran, [])
     with pytest.raises(TypeError, match="Result or Replicates is needed, but list"):
         draw([0.5])
-    with pytest.raises(rt.InvalidStudy, match="level must lie strictly"):
-        draw(ran, level=95)
-    with pytest.raises(rt.InvalidStudy, match="all 2 were lost"):
+    with pytest.raises(rt.errors.InvalidStudy, match="confidence must lie strictly"):
+        draw(ran, confidence=95)
+    with pytest.raises(rt.errors.InvalidStudy, match="all 2 were lost"):
         draw(replicates([0.1, 0.2], lost=(0, 1)))
     with pytest.raises(TypeError, match="ax must be matplotlib Axes"):
         draw(ran, "f0", ax="here")
@@ -349,7 +351,7 @@ def test_bad_input_is_refused_with_what_is_right(draw: Any) -> None:
 @pytest.mark.parametrize("bins", [0, -1, 2.5, True, "ten"])
 def test_bins_are_a_whole_number(bins: Any) -> None:
     """A number of bars that is none is refused."""
-    with pytest.raises(rt.InvalidStudy, match="bins must be a whole number"):
+    with pytest.raises(rt.errors.InvalidStudy, match="bins must be a whole number"):
         plots.pit_histogram(replicates([0.5, 0.6]), bins=bins)
 
 
@@ -364,7 +366,7 @@ def test_few_ranks_have_an_axis_of_counts(n: int, bins: int | None) -> None:
 def test_as_many_axes_as_panels_are_needed() -> None:
     """Three test functions do not fit two Axes."""
     _, pair = plt.subplots(1, 2)
-    with pytest.raises(rt.InvalidStudy, match="3 Axes, one for each panel, but 2"):
+    with pytest.raises(rt.errors.InvalidStudy, match="3 Axes, one for each panel, but 2"):
         plots.pit_histogram(complete(20, 3), ["f0", "f1", "f2"], ax=pair)
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from ringtrue.distributions.contract import Beta, Gamma, Gaussian, Normal
 from scipy import stats
 
+from ringtrue.distributions import Beta, Gamma, Gaussian, Normal
 from ringtrue.errors import InvalidStudy
 from ringtrue.procedures import BetaBinomial, GammaPoisson, LinearGaussian, NormalMean
 

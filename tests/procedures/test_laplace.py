@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from ringtrue.distributions.contract import Beta, Gaussian, Normal
 from scipy import stats
 
 import ringtrue as rt
+from ringtrue.distributions import Beta, Gaussian, Normal
 from ringtrue.procedures import Laplace, LinearGaussian, StudentLocation
 from ringtrue.procedures.laplace import _basins, _bracket, _Posteriors, differences
 
@@ -101,9 +101,9 @@ def test_impossible_starts_are_refused() -> None:
 
 def test_beliefs_without_density_are_refused() -> None:
     """A belief that cannot say its density, or a parameter that is no vector, is refused by name."""
-    with pytest.raises(rt.InvalidStudy, match="log_density"):
+    with pytest.raises(rt.errors.InvalidStudy, match="log_density"):
         Laplace(regression)(Beta(1, 1), 0.0)
-    with pytest.raises(rt.InvalidStudy, match=r"\(2, 2\)"):
+    with pytest.raises(rt.errors.InvalidStudy, match=r"\(2, 2\)"):
         Laplace(regression)(Normal(np.zeros((2, 2)), 1.0), 0.0)
 
 
@@ -230,9 +230,9 @@ def test_batches_of_any_size_are_their_members() -> None:
 
 def test_what_the_mode_search_refuses() -> None:
     """Wrong settings, beliefs, shapes and nan are refused with what was expected."""
-    with pytest.raises(rt.InvalidStudy, match="df > 0"):
+    with pytest.raises(rt.errors.InvalidStudy, match="df > 0"):
         StudentLocation(0, 5)
-    with pytest.raises(rt.InvalidStudy, match="Normal belief of one number"):
+    with pytest.raises(rt.errors.InvalidStudy, match="Normal belief of one number"):
         StudentLocation(1, 2)(Beta(1, 1), [0.0, 1.0])
     with pytest.raises(ValueError, match="2 finite numbers"):
         StudentLocation(1, 2)(Normal(0, 1), [0.0, 1.0, 2.0])

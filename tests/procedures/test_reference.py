@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from ringtrue.distributions.batches import Repeated
-from ringtrue.distributions.contract import Beta, Draws, Gaussian, Normal
 from scipy import optimize, special
 
+from ringtrue.distributions import Beta, Draws, Gaussian, Normal, Repeated
 from ringtrue.errors import InvalidStudy
-from ringtrue.functions.contract import identity
+from ringtrue.functions import identity
 from ringtrue.procedures import DataAgnostic, Inflated, Mirrored, NormalMean
 from ringtrue.procedures.reference import inflated
 

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from ringtrue.distributions.contract import Gaussian, Normal
 from scipy import special
 
+from ringtrue.distributions import Gaussian, Normal
 from ringtrue.errors import InvalidStudy
-from ringtrue.functions.contract import Coordinate, Linear
+from ringtrue.functions import Coordinate, Linear
 from ringtrue.procedures import Jacobi, Richardson
 
 Floats = NDArray[np.float64]

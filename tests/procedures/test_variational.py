@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from ringtrue.distributions.contract import Gaussian, Normal
 from scipy import optimize, stats
 
 import ringtrue as rt
+from ringtrue.distributions import Gaussian, Normal
 from ringtrue.procedures import GaussianVariational, LinearGaussian, StudentLocation
 from ringtrue.procedures.laplace import as_target
 from ringtrue.procedures.variational import _Objective, _product_rule
@@ -105,11 +105,11 @@ def test_batches_are_looped_over() -> None:
 
 def test_what_is_refused() -> None:
     """Wrong settings, too large rules and densities that vanish where a Gaussian has mass are refused."""
-    with pytest.raises(rt.InvalidStudy, match="mean-field"):
+    with pytest.raises(rt.errors.InvalidStudy, match="mean-field"):
         GaussianVariational(regression, family="diagonal")  # type: ignore[arg-type]
-    with pytest.raises(rt.InvalidStudy, match="at least 2"):
+    with pytest.raises(rt.errors.InvalidStudy, match="at least 2"):
         GaussianVariational(regression, nodes=1)
-    with pytest.raises(rt.InvalidStudy, match="fewer nodes"):
+    with pytest.raises(rt.errors.InvalidStudy, match="fewer nodes"):
         GaussianVariational(regression, nodes=100)(Gaussian(np.zeros(3), np.eye(3)), DATA)
     with pytest.raises(ValueError, match="whole line"):
         GaussianVariational(lambda theta, y: -theta if theta > 0 else -np.inf)(Normal(0, 1), 0.0)

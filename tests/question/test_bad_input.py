@@ -35,7 +35,7 @@ def _check(
     return rt.check(belief, model, procedure, n=n, progress="off", **settings)
 
 
-def _refusal(call: Callable[[], Any], error: type[Exception] = rt.InvalidStudy) -> str:
+def _refusal(call: Callable[[], Any], error: type[Exception] = rt.errors.InvalidStudy) -> str:
     """Return the message of the refusal."""
     with pytest.raises(error) as caught:
         call()
@@ -76,7 +76,7 @@ def _instead_in(replicate: int, output: Any) -> Callable[..., Any]:
 def test_numbers_that_are_not_finite_are_refused(output: Any, where: str) -> None:
     """A procedure that returns nan or inf is stopped, with the replicate named and the replay call given."""
     procedure = (lambda mu0, y: output) if where == "everywhere" else _instead_in(17, output)
-    message = _refusal(lambda: _check(procedure=procedure), rt.ReplicateFailed)
+    message = _refusal(lambda: _check(procedure=procedure), rt.errors.ReplicateFailed)
     number = "0" if where == "everywhere" else "17"
     _says(message, "finite", "nan or inf", "theta", rf"replicate {number}\b", rf"replay\(study, {number}\)")
 
@@ -92,7 +92,7 @@ def test_outputs_of_the_wrong_shape_are_refused(output: Any) -> None:
 @pytest.mark.parametrize("output", [np.empty(0), [], np.empty((0, 3))])
 def test_empty_draws_are_refused(output: Any) -> None:
     """An output without a single draw is refused with the shape that arrived."""
-    message = _refusal(lambda: _check(procedure=lambda mu0, y: output), rt.RingtrueError)
+    message = _refusal(lambda: _check(procedure=lambda mu0, y: output), rt.errors.RingtrueError)
     _says(message, "at least one draw", r"\(0,", "replay|draws on axis 0")
 
 
@@ -122,7 +122,7 @@ def test_covariance_that_is_not_positive_definite_is_refused(cov: Any) -> None:
     message = _refusal(lambda: rt.Gaussian([0.0, 0.0], cov), ValueError)
     _says(message, "positive definite", "smallest eigenvalue is -?[0-9.e-]+", "degenerate|direction")
     belief = rt.Gaussian([0.0, 0.0], np.eye(2))
-    with pytest.raises(rt.ReplicateFailed, match="positive definite") as caught:
+    with pytest.raises(rt.errors.ReplicateFailed, match="positive definite") as caught:
         _check(belief, lambda theta: theta, lambda mu0, y: rt.Gaussian(y, cov))
     assert isinstance(caught.value.__cause__, ValueError)
 
@@ -141,7 +141,7 @@ def test_output_without_a_route_is_refused() -> None:
         def marginal(self, f: Any) -> Any:
             return rt.Normal(0, 1) if f == rt.identity else None
 
-    message = _refusal(lambda: _check(procedure=lambda mu0, y: _MarginalOnly()), rt.NoRoute)
+    message = _refusal(lambda: _check(procedure=lambda mu0, y: _MarginalOnly()), rt.errors.NoRoute)
     _says(message, "_MarginalOnly", "'distance'", "exact law", "draws", "sample|choose")
     assert "'theta'" not in message
 
@@ -154,7 +154,7 @@ def test_output_without_a_route_in_one_replicate_is_that_replicates_failure() ->
         marginal = None
 
     procedure = _instead_in(17, _Nothing())
-    _says(_refusal(lambda: _check(procedure=procedure), rt.RingtrueError), "_Nothing", "17")
+    _says(_refusal(lambda: _check(procedure=procedure), rt.errors.RingtrueError), "_Nothing", "17")
     result = _check(procedure=procedure, on_failure="record")
     assert [failure.replicate for failure in result.replicates.failures] == [17]
 
@@ -178,7 +178,7 @@ def test_procedure_with_randomness_of_its_own_is_refused(centre: float) -> None:
 def test_procedure_with_few_irreproducible_draws_is_refused() -> None:
     """One draw of its own randomness is enough to be refused, whatever the chance that its rank repeats."""
     for seed in range(20):
-        with pytest.raises(rt.InvalidStudy, match="twice"):
+        with pytest.raises(rt.errors.InvalidStudy, match="twice"):
             _check(procedure=lambda mu0, y: np.random.default_rng().normal(size=1), seed=seed)
 
 
@@ -189,7 +189,7 @@ def test_a_lambda_that_raises_names_the_replicate_and_the_replay_call() -> None:
     """The original exception is chained, and the replay call raises it again unchanged."""
     error = KeyError("boom")
     procedure = _raises_in(17, _bayes, error)
-    with pytest.raises(rt.ReplicateFailed) as caught:
+    with pytest.raises(rt.errors.ReplicateFailed) as caught:
         _check(procedure=procedure)
     _says(
         str(caught.value),
@@ -214,7 +214,7 @@ def test_a_model_that_raises_is_told_from_a_procedure() -> None:
         return 1 / 0 if theta == bad else _model(theta, rng)
 
     _says(
-        _refusal(lambda: _check(model=model), rt.ReplicateFailed),
+        _refusal(lambda: _check(model=model), rt.errors.ReplicateFailed),
         r"replicate 17\b",
         "in the model",
         "ZeroDivisionError",
@@ -230,7 +230,7 @@ def test_a_test_function_that_raises_in_one_replicate_is_named_and_can_be_replay
             raise OSError("f boom")
         return theta
 
-    with pytest.raises(rt.ReplicateFailed) as caught:
+    with pytest.raises(rt.errors.ReplicateFailed) as caught:
         _check(f=f)
     _says(str(caught.value), r"replicate 17\b", "test function", "f boom", r"replay\(study, 17\)")
     assert isinstance(caught.value.__cause__, OSError)
@@ -240,7 +240,7 @@ def test_a_test_function_that_raises_in_one_replicate_is_named_and_can_be_replay
 
 def test_messages_have_one_full_stop() -> None:
     """A sentence quoted inside another does not bring its full stop along."""
-    message = _refusal(lambda: _check(procedure=lambda mu0, y: []), rt.RingtrueError)
+    message = _refusal(lambda: _check(procedure=lambda mu0, y: []), rt.errors.RingtrueError)
     assert ".." not in message
 
 
@@ -260,14 +260,14 @@ def test_preflight_does_not_end_with_the_first_replicate() -> None:
 def test_all_replicates_lost() -> None:
     """A run that loses every replicate has no verdict, and shows one of the causes."""
     settings = {"procedure": lambda mu0, y: 1 / 0, "on_failure": "record"}
-    message = _refusal(lambda: _check(**settings, failures_allowed=1), rt.RingtrueError)
+    message = _refusal(lambda: _check(**settings, failures_allowed=1), rt.errors.RingtrueError)
     _says(message, "at least one replicate", "all 40", "ZeroDivisionError", "replay")
 
 
 def test_a_run_of_failures_stops_the_run() -> None:
     """A run that loses nearly everything stops early and says why."""
     settings = {"procedure": lambda mu0, y: 1 / 0, "on_failure": "record"}
-    message = _refusal(lambda: _check(**settings), rt.RingtrueError)
+    message = _refusal(lambda: _check(**settings), rt.errors.RingtrueError)
     _says(message, "replicates failed", "procedure: ZeroDivisionError", "replay", "failures_allowed=1")
 
 
@@ -290,10 +290,10 @@ def test_model_that_changes_theta_in_place_does_not_change_the_truth() -> None:
         return in_place(theta.copy(), rng)
 
     belief, procedure = rt.Normal(np.zeros(3), np.ones(3)), lambda mu0, y: rt.Normal(y / 2, np.full(3, SD))
-    right = rt.run(rt.Study(belief, on_a_copy, procedure, 20), progress="off")
+    right = rt.run(rt.Study(belief, on_a_copy, procedure), n=20, progress="off")
     try:
-        found = rt.run(rt.Study(belief, in_place, procedure, 20), progress="off")
-    except rt.RingtrueError as error:
+        found = rt.run(rt.Study(belief, in_place, procedure), n=20, progress="off")
+    except rt.errors.RingtrueError as error:
         _says(str(error), "in place|read-only|copy")
     else:
         np.testing.assert_array_equal(found.u, right.u)
@@ -332,7 +332,7 @@ def test_test_functions_return_one_real_number(value: Any, arrived: str) -> None
 
 def test_test_function_that_raises_is_refused() -> None:
     """A test function that raises everywhere is refused before the run, with its own exception chained."""
-    with pytest.raises(rt.InvalidStudy, match=r"'mine'.*ZeroDivisionError") as caught:
+    with pytest.raises(rt.errors.InvalidStudy, match=r"'mine'.*ZeroDivisionError") as caught:
         _check(f={"mine": lambda theta: 1 / 0})
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
@@ -456,7 +456,7 @@ def test_an_alpha_below_rounding_is_refused_by_name() -> None:
     """An alpha so small that 1 - alpha is 1 works or is refused as alpha, not as some other number."""
     try:
         _check(alpha=1e-300)
-    except rt.InvalidStudy as error:
+    except rt.errors.InvalidStudy as error:
         _says(str(error), "alpha", "1e-300")
 
 
@@ -512,7 +512,7 @@ def test_belief_that_cannot_be_sampled_is_refused() -> None:
 )
 def test_belief_that_raises_or_changes_its_shape_is_refused(belief: Any) -> None:
     """A belief that raises, or whose draws do not stack, is ringtrue's error with the cause chained."""
-    with pytest.raises(rt.RingtrueError, match="belief") as caught:
+    with pytest.raises(rt.errors.RingtrueError, match="belief") as caught:
         _check(belief)
     assert caught.value.__cause__ is not None
 
@@ -669,7 +669,9 @@ def test_batches_of_the_wrong_number_of_outputs_are_refused(procedure: Any) -> N
 
 def test_list_of_outputs_is_refused_with_the_remedy() -> None:
     """A batched procedure that returns a list of distributions is pointed to ``stack``."""
-    message = _refusal(lambda: _batched(procedure=lambda mu0, y: [_bayes(mu0, one) for one in y]), rt.RingtrueError)
+    message = _refusal(
+        lambda: _batched(procedure=lambda mu0, y: [_bayes(mu0, one) for one in y]), rt.errors.RingtrueError
+    )
     _says(message, "stack")
 
 
@@ -688,10 +690,10 @@ def test_batched_data_in_a_tuple_are_refused_for_an_f_that_sees_them() -> None:
     f = {"log lik": lambda theta, y: -((theta - y[0]) ** 2)}
     try:
         result = _batched(model, lambda mu0, y: _ZOO(mu0, y[0]), f=f)
-    except rt.InvalidStudy as error:
+    except rt.errors.InvalidStudy as error:
         _says(str(error), "tuple", "array|dict")
     else:
-        assert result.pvalue("exact") > 1e-6  # the level of the test
+        assert result.levels["exact"].pvalue > 1e-6  # the level of the test
 
 
 def test_contaminated_models_are_not_batched() -> None:
@@ -705,8 +707,8 @@ def test_scipy_laws_off_the_integers() -> None:
     places, chances = np.array([0.25, 0.5, 0.75]), np.array([0.2, 0.5, 0.3])
     law = stats.rv_discrete(values=(places, chances))()
     try:
-        ran = rt.run(rt.Study(law, lambda theta: theta, lambda mu0, y: law, 50, f=rt.identity), progress="off")
-    except rt.RingtrueError as error:
+        ran = rt.run(rt.Study(law, lambda theta: theta, lambda mu0, y: law, f=rt.identity), n=50, progress="off")
+    except rt.errors.RingtrueError as error:
         _says(str(error), "integers|atoms")
         return
     truth = np.array([rt.replay(rt.Study(law, lambda theta: theta, lambda mu0, y: law, 50), i)[0] for i in range(50)])
@@ -727,4 +729,4 @@ def test_no_warning_reaches_the_user_from_extreme_scales() -> None:
             found = rt.check_draws(
                 size * theta, size * draws, f=family, belief=rt.Normal(np.zeros(2), np.full(2, size))
             )
-        assert found.pvalue("strong") == plain.pvalue("strong")
+        assert found.levels["strong"].pvalue == plain.levels["strong"].pvalue

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy import stats
+
 from ringtrue.replicates.chains import autocorrelation_time, stride
 from ringtrue.replicates.positions import among
-from scipy import stats
 
 Floats = NDArray[np.float64]
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from ringtrue.replicates.reducers.energy import ENOUGH, EnergyScore, entries, spread_out, units
 from scipy import special
 
 import ringtrue as rt
 from ringtrue.procedures import Inflated, LinearGaussian
+from ringtrue.replicates.reducers.energy import ENOUGH, EnergyScore, entries, spread_out, units
 from ringtrue.statistics.effects.usefulness import energy_skill, skill
 
 Floats = NDArray[np.float64]
@@ -174,7 +174,7 @@ def test_every_route_has_the_skill_of_the_closed_form(route: str) -> None:
 
 def test_the_skill_of_an_output_that_is_too_narrow() -> None:
     """The closed form of variance 1/4 where 1/2 is right."""
-    ran = rt.run(rt.Study(BELIEF, EXACT.simulate, Inflated(EXACT, 0.5), 20_000, batch=20_000))
+    ran = rt.run(rt.Study(BELIEF, EXACT.simulate, Inflated(EXACT, 0.5), batch=20_000), n=20_000)
     found = energy_skill(ran.energy, ran.belief_energy, level=1 - 1e-7)
     right = 1 - expected(0.5, math.sqrt(0.5), 3) / expected(1.0, 1.0, 3)
     assert found.low < right < found.high < 1 - 1 / math.sqrt(2) + 0.01
@@ -202,15 +202,15 @@ def test_arrays_of_draws_are_compared_with_their_truths() -> None:
 def test_a_unit_of_measurement_changes_nothing() -> None:
     """Entries in millimetres and in light years have the scores they have in metres."""
     scale = np.array([1e3, 1e-16, 1.0])
-    plain = rt.run(rt.Study(BELIEF, noisy, sampled, 50))
+    plain = rt.run(rt.Study(BELIEF, noisy, sampled), n=50)
     belief = rt.Gaussian(np.zeros(3), np.diag(scale**2))
     scaled = rt.run(
         rt.Study(
             belief,
             lambda theta, rng: noisy(theta / scale, rng) * scale,
             lambda mu0, y, rng: sampled(mu0, y / scale, rng) * scale,
-            50,
-        )
+        ),
+        n=50,
     )
     np.testing.assert_allclose(scaled.energy, plain.energy, rtol=1e-9)
     np.testing.assert_allclose(scaled.belief_energy, plain.belief_energy, rtol=1e-9)
@@ -229,7 +229,7 @@ def test_a_procedure_that_returns_the_belief_has_no_skill() -> None:
 
 def test_one_number_has_no_energy_skill() -> None:
     """For a scalar parameter the score is the CRPS, which is reported already; objects have no distance."""
-    ran = rt.run(rt.Study(rt.Normal(0, 1), noisy, lambda mu0, y: rt.Normal(y / 2, 0.7), 20))
+    ran = rt.run(rt.Study(rt.Normal(0, 1), noisy, lambda mu0, y: rt.Normal(y / 2, 0.7)), n=20)
     assert np.isnan(ran.energy).all()
     assert "energy skill" not in {row.name for row in rt.judge(ran).measures}
 
@@ -266,7 +266,7 @@ def test_the_energy_skill_survives_a_store(tmp_path: Any) -> None:
     """What is written comes back to the last bit."""
     study = ROUTES["draws"](30)
     rt.run(study, store=tmp_path / "run.db")
-    read = rt.load(tmp_path / "run.db")
+    read = rt.store.load(tmp_path / "run.db")
     np.testing.assert_array_equal(read.energy, rt.run(study).energy)
     np.testing.assert_array_equal(read.belief_energy, rt.run(study).belief_energy)
 

@@ -22,7 +22,7 @@ def _data(n: int = N, draws: int = M, *, scale: float = 1.0, seed: int = 1) -> t
     return y + rng.normal(size=n), y[:, None] + scale * rng.normal(size=(n, draws)), y
 
 
-def _refusal(call: Callable[[], Any], error: type[Exception] = rt.InvalidStudy) -> str:
+def _refusal(call: Callable[[], Any], error: type[Exception] = rt.errors.InvalidStudy) -> str:
     with pytest.raises(error) as caught:
         call()
     return str(caught.value)
@@ -262,7 +262,7 @@ def test_the_replicate_with_nan_is_named(where: str, f: Any, value: float) -> No
     theta, draws, _ = _data()
     (theta if where == "theta" else draws)[17, ...] = value
     given = [row[: 3 + i % 10] for i, row in enumerate(draws)] if where == "ragged draws" else draws
-    message = _refusal(lambda: rt.check_draws(theta, given, f=f), rt.RingtrueError)
+    message = _refusal(lambda: rt.check_draws(theta, given, f=f), rt.errors.RingtrueError)
     _says(message, r"\b17\b", "finite", "nan|inf", "on_failure")
     assert "replay" not in message
 
@@ -272,7 +272,7 @@ def test_masked_draws_are_missing_draws() -> None:
     theta, draws, _ = _data()
     masked = np.ma.array(draws, mask=np.zeros_like(draws, bool))
     masked[5, 3] = np.ma.masked
-    _says(_refusal(lambda: rt.check_draws(theta, masked, f=rt.identity), rt.RingtrueError), "mask|nan")
+    _says(_refusal(lambda: rt.check_draws(theta, masked, f=rt.identity), rt.errors.RingtrueError), "mask|nan")
 
 
 # Test functions and data.
@@ -290,7 +290,7 @@ def test_constant_columns_are_said_to_be_constant() -> None:
     both = np.stack([draws, np.ones_like(draws)], -1)
     try:
         result = rt.check_draws(np.c_[theta, np.ones(N)], both)
-    except rt.InvalidStudy as error:
+    except rt.errors.InvalidStudy as error:
         _says(str(error), r"theta\[1\]", "vary|constant")
         return
     assert "theta[1]" not in {row.f for row in result.tests}
@@ -310,7 +310,9 @@ def test_constant_columns_are_said_to_be_constant() -> None:
 def test_test_functions_that_cannot_be(f: Any, patterns: tuple[str, ...]) -> None:
     """A test function that arrays of draws cannot answer is refused, without advice that does not apply."""
     theta, draws, _ = _data()
-    message = _refusal(lambda: rt.check_draws(np.c_[theta, theta], np.stack([draws, draws], -1), f=f), rt.RingtrueError)
+    message = _refusal(
+        lambda: rt.check_draws(np.c_[theta, theta], np.stack([draws, draws], -1), f=f), rt.errors.RingtrueError
+    )
     _says(message, *patterns)
     assert "on_failure" not in message
 
@@ -357,7 +359,7 @@ def test_exact_level_of_arrays() -> None:
     """With y, an f of theta and data tests exactness: the posterior passes, the belief's draws do not."""
     theta, draws, y = _data(1500)
     prior = np.sqrt(2) * np.random.default_rng(9).normal(size=draws.shape)
-    good, bad = (rt.check_draws(theta, values, y=y, f=_log_lik).pvalue("exact") for values in (draws, prior))
+    good, bad = (rt.check_draws(theta, values, y=y, f=_log_lik).levels["exact"].pvalue for values in (draws, prior))
     # False alarm 1e-6; the broken twin ignores the data, which moves the mean of u by 0.1, thirteen standard errors.
     assert bad < ALPHA < good
 
@@ -392,7 +394,9 @@ def test_weak_level_broken_twin() -> None:
     The Kolmogorov distance is 0.32, at n = 1500 five times what p = 1e-6 needs.
     """
     theta, draws, _ = _data(1500)
-    wrong, right = (rt.check_draws(theta, draws, belief=rt.Normal(0, sd)).pvalue("weak") for sd in (0.5, np.sqrt(2)))
+    wrong, right = (
+        rt.check_draws(theta, draws, belief=rt.Normal(0, sd)).levels["weak"].pvalue for sd in (0.5, np.sqrt(2))
+    )
     assert wrong < ALPHA < right
 
 
@@ -442,7 +446,7 @@ def test_chains_too_short_to_be_thinned_are_not_called_miscalibrated() -> None:
     theta, draws = _chains(4000, 200, 0.98)
     try:
         result = rt.check_draws(theta, draws, f=rt.identity, iid=False, alpha=ALPHA)
-    except rt.RingtrueError as error:
+    except rt.errors.RingtrueError as error:
         _says(str(error), "chain", "short|long")
         return
     assert result.verdict is not rt.Verdict.MISCALIBRATED, result.sentence
@@ -488,7 +492,7 @@ def test_many_test_functions() -> None:
 
 def test_a_list_of_dicts_is_told_how_to_become_one() -> None:
     """Draws as a dict per replicate are refused with the call that stacks them."""
-    with pytest.raises(rt.InvalidStudy, match=r"of dicts pass one, \{name: np\.stack"):
+    with pytest.raises(rt.errors.InvalidStudy, match=r"of dicts pass one, \{name: np\.stack"):
         rt.check_draws({"a": np.zeros(3)}, [{"a": np.zeros(5)}] * 3)
 
 

@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
-from ringtrue.distributions.batches import stack
-from ringtrue.distributions.contract import Gamma, Mixture, Normal, ScipyLaw, as_distribution
+from scipy import special, stats
+
+from ringtrue.distributions import Gamma, Mixture, Normal, ScipyLaw, as_distribution, stack
 from ringtrue.distributions.laws import MixtureLaw, Univariate
+from ringtrue.functions import Distance, identity
 from ringtrue.replicates.positions import (
     EDGE,
     Position,
@@ -23,9 +25,6 @@ from ringtrue.replicates.positions import (
     member_ranks,
     ranked,
 )
-from scipy import special, stats
-
-from ringtrue.functions.contract import Distance, identity
 
 Floats = NDArray[np.float64]
 small = st.integers(-2, 2).map(float)

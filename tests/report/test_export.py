@@ -16,7 +16,7 @@ from numpy.testing import assert_array_equal
 import ringtrue as rt
 from ringtrue import export
 from ringtrue.errors import RingtrueError
-from ringtrue.functions.contract import printable
+from ringtrue.functions import printable
 
 from .examples import EXAMPLES, HOSTILE, failing, hostile, over_confident
 
@@ -155,7 +155,7 @@ def test_the_schema_refuses_what_is_wrong(tmp_path: Path) -> None:
     jsonschema.Draft202012Validator.check_schema(_schema())
     good = export.document(over_confident())
     wrong = [{**good, "verdict": "FINE"}, {**good, "stray": 1}, {**good, "pvalue": 2}]
-    wrong += [{**good, "details": {"level": 0.95}}, {**good, "details": 3}]
+    wrong += [{**good, "details": {"confidence": 0.95}}, {**good, "details": 3}]
     wrong.append({key: value for key, value in good.items() if key != "tests"})
     for plain in wrong:
         with pytest.raises(jsonschema.ValidationError):
@@ -166,7 +166,7 @@ def test_json_says_what_the_result_says(tmp_path: Path) -> None:
     """Verdict, p-values and measures read back as they were."""
     result, found = over_confident(), _read(export.to_json(over_confident(), tmp_path / "x.json"))
     assert found["verdict"] == result.verdict.name
-    assert found["pvalue"] == result.pvalue()
+    assert found["pvalue"] == result.pvalue
     assert [row["estimate"] for row in found["measures"]] == [row.estimate for row in result.measures]
     assert found["levels_not_tested"] == ["exact", "auto", "reversible"]
 

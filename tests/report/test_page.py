@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ringtrue.judgement.measures import over_family
-from ringtrue.judgement.result import Verdict
 
 import ringtrue as rt
 from ringtrue.errors import RingtrueError
 from ringtrue.export import document
-from ringtrue.functions.contract import printable
+from ringtrue.functions import printable
+from ringtrue.judgement.measures import over_family
+from ringtrue.judgement.result import Verdict
 from ringtrue.report import content, figures, page, report
 
 from . import examples
@@ -110,7 +110,7 @@ def test_of_many_test_functions_the_worst_are_detailed() -> None:
     assert every.groups[1][0] == "theta[321]"
     assert every.left_out == content.FUNCTIONS - content.ROWS
     largest = next(row for row in every.plain["measures"] if row["name"] == "largest |bias|")
-    exact = {m.name: m for m in over_family(wide().replicates, level=0.95)}["largest |bias|"]
+    exact = {m.name: m for m in over_family(wide().replicates, confidence=0.95)}["largest |bias|"]
     assert (largest["f"], largest["estimate"], largest["high"]) == ("(all)", exact.estimate, exact.high)
 
 

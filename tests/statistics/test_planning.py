@@ -8,7 +8,7 @@ import pytest
 from scipy import special, stats
 
 from ringtrue.statistics.effects import coverage, rank_efficiency
-from ringtrue.statistics.planning import certify, detectable, plan
+from ringtrue.statistics.planning import detectable, plan, plan_certificate
 
 INF = math.inf
 
@@ -82,7 +82,7 @@ def test_one_draw_never_sees_spread() -> None:
     assert (seen.over_confident, seen.under_confident) == (INF, 0)
     assert seen.bias < 0.2
     assert "no error of spread" in str(seen)
-    assert certify(draws=1).n == INF
+    assert plan_certificate(draws=1).n == INF
 
 
 @pytest.mark.parametrize("n", [20, 100, 1000, 10**6, 10**9])
@@ -118,27 +118,27 @@ def test_tiny_errors_have_the_asymptotic_answer() -> None:
 
 
 @pytest.mark.parametrize(("tolerance", "n"), [(0.05, 1799), (0.1, 471), (0.2, 129)])
-def test_certify_check_values(tolerance: float, n: int) -> None:
-    """At level 90 % the spread alone asks for the tabulated numbers."""
-    need = certify(spread=tolerance, bias=INF, coverage=INF, level=0.9)
+def test_certificate_check_values(tolerance: float, n: int) -> None:
+    """At 90 % the spread alone asks for the tabulated numbers."""
+    need = plan_certificate(spread=tolerance, bias=INF, coverage=INF, confidence=0.9)
     assert need.n == pytest.approx(n, abs=1)
     assert (need.bias, need.coverage) == (0, 0)
 
 
-def test_certify_is_the_largest_need() -> None:
+def test_certificate_is_the_largest_need() -> None:
     """The answer is the largest of the three parts, and names them."""
-    need = certify()
+    need = plan_certificate()
     assert need.n == max(need.spread, need.bias, need.coverage) == need.bias
     assert str(need.n) in str(need)
 
 
-@pytest.mark.parametrize(("tolerance", "level"), [(0.05, 0.9), (0.05, 0.95), (0.05, 0.9967), (0.03, 0.95)])
-def test_certify_coverage_is_nearly_exact(tolerance: float, level: float) -> None:
+@pytest.mark.parametrize(("tolerance", "confidence"), [(0.05, 0.9), (0.05, 0.95), (0.05, 0.9967), (0.03, 0.95)])
+def test_certificate_coverage_is_nearly_exact(tolerance: float, confidence: float) -> None:
     """At the n given, the exact binomial interval lies within the tolerance with probability 0.75 to 0.85."""
-    n = int(certify(spread=INF, bias=INF, coverage=tolerance, level=level).n)
+    n = int(plan_certificate(spread=INF, bias=INF, coverage=tolerance, confidence=confidence).n)
     inside = []
     for hits in range(n + 1):
-        measure = coverage(np.repeat([0.5, 0.0], [hits, n - hits]), level=level)
+        measure = coverage(np.repeat([0.5, 0.0], [hits, n - hits]), confidence=confidence)
         inside.append(measure.low >= 0.9 - tolerance and measure.high <= 0.9 + tolerance)
     chance = stats.binom.pmf(np.arange(n + 1), n, 0.9) @ np.array(inside)
     assert 0.75 <= chance <= 0.85
@@ -147,7 +147,7 @@ def test_certify_coverage_is_nearly_exact(tolerance: float, level: float) -> Non
 def test_bias_need_is_the_normal_one() -> None:
     """The bias asks for the square of (1.960 + 1.282) over the tolerance."""
     reach = special.ndtri(0.975) + special.ndtri(0.9)
-    assert certify(spread=INF, bias=0.1, coverage=INF).n == math.ceil(100 * reach**2)
+    assert plan_certificate(spread=INF, bias=0.1, coverage=INF).n == math.ceil(100 * reach**2)
 
 
 def test_sentences() -> None:
@@ -165,12 +165,12 @@ def test_sentences() -> None:
         (lambda: plan(spread=1.0), "not 1"),
         (lambda: plan(eta=-1.0), "positive"),
         (lambda: plan(bias=0.0), "not 0"),
-        (lambda: plan(bias=0.1, power=0.01), "alpha < power"),
+        (lambda: plan(bias=0.1, power=0.01), "larger than alpha"),
         (lambda: plan(bias=0.1, functions=0), "functions"),
         (lambda: plan(bias=0.1, draws=0), "draws"),
         (lambda: detectable(0), "at least 1"),
-        (lambda: certify(spread=0.0), "tolerance on spread"),
-        (lambda: certify(level=95), "level"),
+        (lambda: plan_certificate(spread=0.0), "tolerance on spread"),
+        (lambda: plan_certificate(confidence=95), "confidence"),
     ],
 )
 def test_bad_questions_are_refused(call: Callable[[], object], says: str) -> None:

@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from ringtrue.distributions.contract import (
+from scipy import stats
+
+from ringtrue import procedures
+from ringtrue.distributions import (
     Beta,
     Draws,
     Gamma,
@@ -18,12 +21,8 @@ from ringtrue.distributions.contract import (
     ScipyLaw,
 )
 from ringtrue.distributions.laws import Univariate
-from ringtrue.testing.conformance import Conformance, NonConforming, check_procedure
-from scipy import stats
-
-from ringtrue import procedures
-from ringtrue.functions.contract import Linear, identity
-from ringtrue.functions.contract import TestFunction as AnyFunction
+from ringtrue.functions import Linear, identity
+from ringtrue.functions import TestFunction as AnyFunction
 from ringtrue.procedures import (
     BetaBinomial,
     DataAgnostic,
@@ -38,6 +37,7 @@ from ringtrue.procedures import (
     Richardson,
     StudentLocation,
 )
+from ringtrue.testing.conformance import Conformance, NonConforming, check_procedure
 
 Floats = NDArray[np.float64]
 

@@ -4,20 +4,16 @@ Truths and data are functions of the seed alone, so procedures are compared on t
 have the intervals of paired data. This package decides what to compare; how a measure is computed is decided elsewhere.
 """
 
-from .fixed import Fixed, FixedRow, coverage_map
-from .grids import Sweep, SweepRow, sweep
-from .rows import MEASURES, ComparisonRow, DifferenceRow
+from .fixed import Fixed, coverage_map
+from .grids import Sweep, sweep
+from .rows import MEASURES
 from .sides import Comparison, compare
 
 __all__ = [
     "MEASURES",
     "Comparison",
-    "ComparisonRow",
-    "DifferenceRow",
     "Fixed",
-    "FixedRow",
     "Sweep",
-    "SweepRow",
     "compare",
     "coverage_map",
     "sweep",

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from ..errors import InvalidStudy
 from ..execution.runs import RunSettings, run
-from ..judgement.judging import judge
-from ..judgement.result import Result, Verdict, table
+from ..judgement.judging import JudgeSettings, judge, need_settings, split
+from ..judgement.result import Result
+from ..judgement.text import table
+from ..judgement.verdict import Verdict
 from ..question.study import Study
+from ..statistics.effects import Interval
 from .shared import ends, ideal, noted, own_store
-
-
-@dataclass(frozen=True)
-class SweepRow:
-    """A measure at one value of what is varied."""
-
-    x: Any
-    f: str
-    measure: str
-    estimate: float
-    low: float
-    high: float
-    ideal: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,20 +24,20 @@ class Sweep:
     Attributes
     ----------
     rows
-        The measures of every result, with its x.
+        The measures of every result; ``of`` is its x.
     results
         x to result.
     """
 
-    rows: tuple[SweepRow, ...]
+    rows: tuple[Interval, ...]
     results: Mapping[Any, Result]
 
     def __str__(self) -> str:
         cells = [("x", "verdict", "p", "test function", "measure", "estimate", "interval", "ideal")]
         for row in self.rows:
-            result = self.results[row.x]
-            shown = (str(row.x), result.verdict.value, f"{result.pvalue():.2g}")
-            cells.append((*shown, row.f, row.measure, f"{row.estimate:.3g}", ends(row), ideal(row.ideal)))
+            result = self.results[row.of]
+            shown = (str(row.of), result.verdict.words, f"{result.pvalue:.2g}")
+            cells.append((*shown, row.f, row.name, f"{row.estimate:.3g}", ends(row), ideal(row.ideal)))
         return table(cells, right={2, 5, 7})
 
     def __repr__(self) -> str:
@@ -55,7 +45,11 @@ class Sweep:
         return f"Sweep({len(self.results)} studies, {bad} miscalibrated)"
 
 
-def sweep(build: Callable[[Any], Study], over: Iterable[Any], **settings: Unpack[RunSettings]) -> Sweep:
+class SweepSettings(RunSettings, JudgeSettings, total=False):
+    """Everything that :func:`sweep` takes by name besides n."""
+
+
+def sweep(build: Callable[[Any], Study], over: Iterable[Any], *, n: int, **settings: Unpack[SweepSettings]) -> Sweep:
     """Run and judge a study for every value of a grid.
 
     Parameters
@@ -64,27 +58,26 @@ def sweep(build: Callable[[Any], Study], over: Iterable[Any], **settings: Unpack
         Makes the study of a value.
     over
         The values, each different, that a dict can have as keys: numbers, text, tuples.
+    n
+        The number of replicates of each.
     **settings
-        As in :func:`~ringtrue.run`; ``store`` is a folder here, with a file per value.
+        As in :func:`~ringtrue.run` and :func:`~ringtrue.judge`; ``store`` is a folder here, with a file per value.
 
     Examples
     --------
-    >>> from ringtrue.distributions.contract import Normal
+    >>> from ringtrue import Normal
     >>> from ringtrue.procedures import Inflated, NormalMean
     >>> bayes = NormalMean()
-    >>> build = lambda s: Study(Normal(0, 1), bayes.simulate, Inflated(bayes, s), 400, batch=400)
-    >>> [result.verdict.value for result in sweep(build, [0.5, 2.0]).results.values()]
-    ['miscalibrated', 'miscalibrated']
+    >>> build = lambda s: Study(Normal(0, 1), bayes.simulate, Inflated(bayes, s), batch=400)
+    >>> [str(result.verdict) for result in sweep(build, [0.5, 2.0], n=400).results.values()]
+    ['MISCALIBRATED', 'MISCALIBRATED']
     """
     values = list(over)
     _need_different(values)
-    results = {x: _result(build, x, settings) for x in values}
-    rows = tuple(
-        SweepRow(x, m.f, m.name, m.estimate, m.low, m.high, m.ideal)
-        for x, result in results.items()
-        for m in result.measures
-    )
-    return Sweep(rows, results)
+    judging, running = split(settings)
+    need_settings(**judging)
+    results = {x: _result(build, x, n, judging, running) for x in values}
+    return Sweep(tuple(replace(m, of=x) for x, result in results.items() for m in result.measures), results)
 
 
 def _need_different(values: list[Any]) -> None:
@@ -97,6 +90,6 @@ def _need_different(values: list[Any]) -> None:
         raise InvalidStudy(f"sweep needs values that differ, at least one, but {values} arrived.")
 
 
-def _result(build: Callable[[Any], Study], x: Any, settings: RunSettings) -> Result:
+def _result(build: Callable[[Any], Study], x: Any, n: int, judging: JudgeSettings, running: RunSettings) -> Result:
     with noted(f"the study of x = {x!r}"):
-        return judge(run(build(x), **own_store(settings, str(x))))
+        return judge(run(build(x), n=n, **own_store(running, str(x))), **judging)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from .rows import ComparisonRow, DifferenceRow
+from ..statistics.effects import Interval
 
 Floats = NDArray[np.float64]
 
@@ -39,26 +39,24 @@ def of_value(measure: str, value: float) -> float:
     return float(of_spread(math.log(value) if value else -math.inf))
 
 
-def divergence(rows: Iterable[ComparisonRow], name: str) -> float:
+def divergence(rows: Iterable[Interval], name: str) -> float:
     """Return the divergence of a procedure, averaged over test functions; infinite if one of its parts is."""
     parts = [
-        (row.f, of_value(row.measure, row.estimate))
-        for row in rows
-        if row.name == name and row.measure in ("spread", "bias")
+        (row.f, of_value(row.name, row.estimate)) for row in rows if row.of == name and row.name in ("spread", "bias")
     ]
     sizes = [size for _, size in parts]
     return math.inf if math.inf in sizes else sum(sizes) / len({f for f, _ in parts})
 
 
-def best_of(names: Sequence[str], rows: Sequence[ComparisonRow], gaps: Sequence[DifferenceRow]) -> tuple[str, ...]:
+def best_of(names: Sequence[str], rows: Sequence[Interval], gaps: Sequence[Interval]) -> tuple[str, ...]:
     """Return those that nobody is ahead of for sure."""
     return tuple(name for name in names if not any(_ahead(other, name, rows, gaps) for other in names if other != name))
 
 
-def _ahead(a: str, b: str, rows: Sequence[ComparisonRow], gaps: Sequence[DifferenceRow]) -> bool:
+def _ahead(a: str, b: str, rows: Sequence[Interval], gaps: Sequence[Interval]) -> bool:
     """Whether a's divergence is smaller than b's for all spreads and biases that the intervals allow."""
     least = 0.0
-    for f in dict.fromkeys(row.f for row in rows if row.measure == "spread"):
+    for f in dict.fromkeys(row.f for row in rows if row.name == "spread"):
         most, sure = 0.0, 0.0
         for measure, of in (("spread", of_spread), ("bias", of_bias)):
             mine, others = (_ends(_row(rows, name, f, measure)) for name in (a, b))
@@ -70,22 +68,22 @@ def _ahead(a: str, b: str, rows: Sequence[ComparisonRow], gaps: Sequence[Differe
     return least > 0
 
 
-def _row(rows: Sequence[ComparisonRow], name: str, f: str, measure: str) -> ComparisonRow:
-    return next(row for row in rows if (row.name, row.f, row.measure) == (name, f, measure))
+def _row(rows: Sequence[Interval], name: str, f: str, measure: str) -> Interval:
+    return next(row for row in rows if (row.of, row.f, row.name) == (name, f, measure))
 
 
-def _ends(row: ComparisonRow) -> Floats:
+def _ends(row: Interval) -> Floats:
     with np.errstate(divide="ignore"):
-        return np.log([row.low, row.high]) if row.measure == "spread" else np.array([row.low, row.high])
+        return np.log([row.low, row.high]) if row.name == "spread" else np.array([row.low, row.high])
 
 
-def _gap_ends(gaps: Sequence[DifferenceRow], a: str, b: str, f: str, measure: str) -> tuple[float, float]:
+def _gap_ends(gaps: Sequence[Interval], a: str, b: str, f: str, measure: str) -> tuple[float, float]:
     """Return the interval of b's measure minus a's; without one their own intervals are all that is known."""
     name = "log spread" if measure == "spread" else measure
     for row in gaps:
-        if (row.f, row.measure) == (f, name) and (row.first, row.second) == (b, a):
+        if (row.f, row.name, row.of) == (f, name, (b, a)):
             return row.low, row.high
-        if (row.f, row.measure) == (f, name) and (row.first, row.second) == (a, b):
+        if (row.f, row.name, row.of) == (f, name, (a, b)):
             return -row.high, -row.low
     return -math.inf, math.inf
 
@@ -100,7 +98,7 @@ def _least_gap(of: Callable[[Any], Any], mine: Floats, others: Floats, apart: tu
     return float((of(np.clip(0.0, low, np.maximum(low, high))) - of(x)).min())
 
 
-def _by_coverage(row: ComparisonRow) -> float:
+def _by_coverage(row: Interval) -> float:
     """Return the least divergence that too small a coverage leaves possible: all there is where spread is unbounded.
 
     Whether the truth lies in the central interval is a function of z: if z is normal, its law diverges from the nominal

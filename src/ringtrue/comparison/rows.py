@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-from ..functions.contract import ALL
+from ..functions import ALL
+from ..judgement.column import Column, columns_of
+from ..judgement.measures import coverage, spread_and_bias
 from ..replicates.record import Replicates
-from ..statistics import effects as miscalibration
-from ..statistics.effects.influences import influences
-from ..statistics.effects.measure import freedom, student
+from ..statistics.effects import Interval, influences
+from ..statistics.effects.intervals import freedom, student
+from ..values import Floats
 
-Floats = NDArray[np.float64]
-Rows = Any
 #: z or ranks, and among how many draws.
 Scores = tuple[Any, int | None]
 
@@ -33,105 +32,54 @@ JOINT = "energy score"
 _FEWEST = 3
 
 
-@dataclass(frozen=True)
-class ComparisonRow:
-    """A measure of one procedure and test function, with its simultaneous interval."""
-
-    name: str
-    f: str
-    measure: str
-    estimate: float
-    low: float
-    high: float
-    ideal: float
+def rows_of(name: str, column: Column, confidence: float) -> Iterator[Interval]:
+    """Return the measures of one test function."""
+    found = spread_and_bias(column, confidence=confidence)
+    for one in (found.spread, found.bias, coverage(column, confidence=confidence)):
+        yield replace(one, f=column.name, of=name)
+    yield from _mean_row(name, column.name, "crps", column.array("crps"), confidence)
 
 
-@dataclass(frozen=True)
-class DifferenceRow:
-    """The difference of a measure between two procedures on the same data, with its simultaneous interval."""
-
-    first: str
-    second: str
-    f: str
-    measure: str
-    estimate: float
-    low: float
-    high: float
-
-    @property
-    def clear(self) -> bool:
-        """Whether the interval excludes 0."""
-        return self.low > 0 or self.high < 0
-
-
-def fit(ran: Replicates, k: int, level: float) -> miscalibration.SpreadAndBias:
-    """Return spread and bias of column k."""
-    values, draws = _scores(ran, k, ran.rows)
-    return miscalibration.spread_and_bias(values, draws=draws, level=level, lost=len(ran.failures))
-
-
-def coverage(ran: Replicates, k: int, level: float, nominal: float = 0.9) -> miscalibration.Measure:
-    """Return the coverage of the central intervals of column k."""
-    draws = ran.lattice(k)
-    values = ran.u[ran.rows, k] if draws is None else ran.rank[ran.rows, k]
-    return miscalibration.coverage(values, draws=draws, nominal=nominal, level=level, lost=len(ran.failures))
-
-
-def rows_of(name: str, ran: Replicates, k: int, level: float) -> Iterator[ComparisonRow]:
-    """Return the measures of column k."""
-    f, found = ran.columns[k].name, fit(ran, k, level)
-    for one in (found.spread, found.bias, coverage(ran, k, level)):
-        yield ComparisonRow(name, f, one.name, one.estimate, one.low, one.high, one.ideal)
-    yield from _mean_row(name, f, "crps", ran.crps[ran.rows, k], level)
-
-
-def joint_row(name: str, ran: Replicates, level: float) -> Iterator[ComparisonRow]:
+def joint_row(name: str, ran: Replicates, confidence: float) -> Iterator[Interval]:
     """Return the score of all entries of theta together, if it is known."""
-    return _mean_row(name, ALL, JOINT, ran.energy[ran.rows], level)
+    return _mean_row(name, ALL, JOINT, ran.energy[ran.rows], confidence)
 
 
-def _mean_row(name: str, f: str, measure: str, scores: Floats, level: float) -> Iterator[ComparisonRow]:
+def _mean_row(name: str, f: str, measure: str, scores: Floats, confidence: float) -> Iterator[Interval]:
     if scores.size > 1 and np.isfinite(scores).all():
-        yield ComparisonRow(name, f, measure, *_mean(scores, level), math.nan)
+        yield Interval(measure, *_mean(scores, confidence), f=f, of=name)
 
 
-def _mean(values: Floats, level: float) -> tuple[float, float, float]:
+def _mean(values: Floats, confidence: float) -> tuple[float, float, float]:
     """Return the mean and Student's interval."""
     n, mean = len(values), float(values.mean())
-    reach = float(special.stdtrit(n - 1, 0.5 + level / 2) * values.std(ddof=1) / math.sqrt(n))
+    reach = float(special.stdtrit(n - 1, 0.5 + confidence / 2) * values.std(ddof=1) / math.sqrt(n))
     return mean, mean - reach, mean + reach
 
 
-def differences_of(a: str, b: str, ran: Mapping[str, Replicates], k: int, level: float) -> Iterator[DifferenceRow]:
+def differences_of(a: str, b: str, ran: Mapping[str, Replicates], k: int, confidence: float) -> Iterator[Interval]:
     """Return the differences of all measures of column k that both have, over the replicates that neither lost."""
-    one, other = ran[a], ran[b]
-    both = one.kept & other.kept
+    both = ran[a].kept & ran[b].kept
     if both.sum() < _FEWEST:
         return
-    f = one.columns[k].name
-    for measure, found in score_differences(_scores(one, k, both), _scores(other, k, both), level):
-        yield DifferenceRow(a, b, f, measure, *found)
-    hits = _hits(one, k, both), _hits(other, k, both)
-    for measure, x, y in (("coverage", *hits), ("crps", one.crps[both, k], other.crps[both, k])):
-        if np.isfinite(x).all() and np.isfinite(y).all() and (measure == "crps" or _alike(one, other, k)):
-            yield DifferenceRow(a, b, f, measure, *_mean(x - y, level))
+    one, other = (columns_of(ran[name])[k].at(both) for name in (a, b))
+    for found in score_differences((one.scores, one.draws), (other.scores, other.draws), confidence):
+        yield replace(found, f=one.name, of=(a, b))
+    hits = _hits(one), _hits(other)
+    for measure, x, y in (("coverage", *hits), ("crps", one.array("crps"), other.array("crps"))):
+        if np.isfinite(x).all() and np.isfinite(y).all() and (measure == "crps" or _alike(one, other)):
+            yield Interval(measure, *_mean(x - y, confidence), 0.0, f=one.name, of=(a, b))
 
 
-def joint_difference(a: str, b: str, ran: Mapping[str, Replicates], level: float) -> Iterator[DifferenceRow]:
+def joint_difference(a: str, b: str, ran: Mapping[str, Replicates], confidence: float) -> Iterator[Interval]:
     """Return the difference of the scores of all entries of theta together, if both are known."""
     both = ran[a].kept & ran[b].kept
     apart = ran[a].energy[both] - ran[b].energy[both]
     if apart.size >= _FEWEST and np.isfinite(apart).all():
-        yield DifferenceRow(a, b, ALL, JOINT, *_mean(apart, level))
+        yield Interval(JOINT, *_mean(apart, confidence), 0.0, f=ALL, of=(a, b))
 
 
-def _scores(ran: Replicates, k: int, rows: Rows) -> Scores:
-    """Return z or ranks, and among how many draws."""
-    draws = ran.lattice(k)
-    return (ran.z if draws is None else ran.rank)[rows, k], draws
-
-
-def score_differences(first: Scores, second: Scores, level: float) -> Iterator[tuple[str, tuple[float, float, float]]]:
+def score_differences(first: Scores, second: Scores, confidence: float) -> Iterator[Interval]:
     """Return the differences of log spread and bias with their intervals, if both have finite estimates."""
     mine, theirs = (influences(values, draws=draws) for values, draws in (first, second))
     if mine is None or theirs is None:
@@ -139,28 +87,28 @@ def score_differences(first: Scores, second: Scores, level: float) -> Iterator[t
     apart = mine.values - theirs.values
     # Of n normal scores the influences on log s show a variance too small by the factor 1 + 4 / n, to second order.
     few = math.sqrt(1 + 4 / len(apart))
-    yield "log spread", _centred(mine.log_spread - theirs.log_spread, few * apart[:, 1], level)
-    yield "bias", _centred(mine.bias - theirs.bias, apart[:, 0], level)
+    log_spread = _centred(mine.log_spread - theirs.log_spread, few * apart[:, 1], confidence)
+    yield Interval("log spread", *log_spread, 0.0)
+    yield Interval("bias", *_centred(mine.bias - theirs.bias, apart[:, 0], confidence), 0.0)
 
 
-def _centred(estimate: float, influence: Floats, level: float) -> tuple[float, float, float]:
+def _centred(estimate: float, influence: Floats, confidence: float) -> tuple[float, float, float]:
     """Return an estimate and its interval, from what every replicate adds to it."""
-    reach = student(level, freedom(influence)) * float(influence.std(ddof=1)) / math.sqrt(influence.size)
+    reach = student(confidence, freedom(influence)) * float(influence.std(ddof=1)) / math.sqrt(influence.size)
     return estimate, estimate - reach, estimate + reach
 
 
-def _hits(ran: Replicates, k: int, rows: Rows) -> Floats:
+def _hits(column: Column) -> Floats:
     """Return 1 for every truth in its central interval; nan where one draw has none."""
-    found, draws = coverage(ran, k, 0.5), ran.lattice(k)
+    found, draws = coverage(column, confidence=0.5), column.draws
     if draws is None:
-        return np.asarray(np.abs(ran.u[rows, k] - 0.5) <= found.ideal / 2, float)
+        return np.asarray(np.abs(column.u - 0.5) <= found.ideal / 2, float)
     if math.isnan(found.estimate):
-        return np.full(np.count_nonzero(rows), math.nan)
+        return np.full(column.n, math.nan)
     ends = round((draws + 1) * (1 - found.ideal) / 2)
-    rank = ran.rank[rows, k]
-    return np.asarray((rank >= ends) & (rank <= draws - ends), float)
+    return np.asarray((column.values >= ends) & (column.values <= draws - ends), float)
 
 
-def _alike(one: Replicates, other: Replicates, k: int) -> bool:
+def _alike(one: Column, other: Column) -> bool:
     """Whether the central intervals of both have the same level, which few draws do not reach."""
-    return math.isclose(coverage(one, k, 0.5).ideal, coverage(other, k, 0.5).ideal)
+    return math.isclose(coverage(one, confidence=0.5).ideal, coverage(other, confidence=0.5).ideal)

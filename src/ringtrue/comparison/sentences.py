@@ -6,10 +6,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..judgement.result import Result, Verdict, counted, number
-from ..judgement.sentences import listed
+from ..judgement.result import Result
+from ..judgement.sentences.phrases import listed
+from ..judgement.text import counted, number
+from ..judgement.verdict import Verdict
+from ..statistics.effects import Interval
 from .ranking import of_value
-from .rows import JOINT, ComparisonRow
+from .rows import JOINT
 
 if TYPE_CHECKING:
     from .sides import Comparison
@@ -31,30 +34,30 @@ def _ahead_of_all(best: Sequence[str], results: Mapping[str, Result]) -> str:
     return f"{whom} cannot be told apart by their calibration"
 
 
-def _farthest(name: str, rows: Sequence[ComparisonRow]) -> str:
+def _farthest(name: str, rows: Sequence[Interval]) -> str:
     """Return what is known of a procedure's worst spread or bias, or its coverage where nothing is known of either."""
-    own = [row for row in rows if row.name == name]
-    known = [row for row in own if row.measure in ("spread", "bias") and math.isfinite(_size(row))]
+    own = [row for row in rows if row.of == name]
+    known = [row for row in own if row.name in ("spread", "bias") and math.isfinite(_size(row))]
     if not known:
-        least = min((row for row in own if row.measure == "coverage"), key=lambda row: row.estimate)
+        least = min((row for row in own if row.name == "coverage"), key=lambda row: row.estimate)
         return f"coverage of {least.f} {100 * least.estimate:.0f} %"
     worst = max(known, key=_size)
     value, side = _known(worst)
-    return f"{worst.measure} of {worst.f} {side}{number(value)}{' sd' if worst.measure == 'bias' else ''}"
+    return f"{worst.name} of {worst.f} {side}{number(value)}{' sd' if worst.name == 'bias' else ''}"
 
 
-def _known(row: ComparisonRow) -> tuple[float, str]:
+def _known(row: Interval) -> tuple[float, str]:
     """Return the estimate; where it is a limit, the end of the interval on this side of it, and which side that is."""
     if row.estimate == math.inf:
         return row.low, "above "
-    if row.estimate == -math.inf or (row.measure, row.estimate) == ("spread", 0.0):
+    if row.estimate == -math.inf or (row.name, row.estimate) == ("spread", 0.0):
         return row.high, "below "
     return row.estimate, ""
 
 
-def _size(row: ComparisonRow) -> float:
+def _size(row: Interval) -> float:
     """Return what a spread or bias adds to the divergence; not finite where nothing is known of it."""
-    return of_value(row.measure, _known(row)[0])
+    return of_value(row.name, _known(row)[0])
 
 
 def _advice(found: Comparison) -> str:
@@ -92,10 +95,10 @@ def _better_scored(found: Comparison) -> str:
     """Return the one of the best that scores better than every other for sure, by some score and worse by none."""
     ahead: dict[tuple[str, str], list[int]] = {}
     for row in found.differences:
-        if row.measure in ("crps", JOINT) and row.clear:
+        if row.name in ("crps", JOINT) and row.clear:
             sign = 1 if row.high < 0 else -1
-            ahead.setdefault((row.first, row.second), []).append(sign)
-            ahead.setdefault((row.second, row.first), []).append(-sign)
+            ahead.setdefault(row.of, []).append(sign)
+            ahead.setdefault(row.of[::-1], []).append(-sign)
     for name in found.best:
         if all(min(ahead.get((name, other), [-1])) > 0 for other in found.best if other != name):
             return name

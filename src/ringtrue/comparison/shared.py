@@ -6,29 +6,23 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from zlib import crc32
 
 from ..errors import InvalidStudy
 from ..execution.runs import RunSettings
 from ..question.study import Study
+from ..statistics.effects import Interval
 
 #: Letters of a name that a file's name keeps: file systems allow 255 bytes, of which one letter may take four.
 _LETTERS = 50
 
 
-def need_level(level: float) -> None:
-    """Refuse a level that no interval can have."""
-    if not 0 < level < 1:
-        raise InvalidStudy(f"level must lie strictly between 0 and 1, but {level!r} arrived; for 95 % pass 0.95.")
-
-
 def need_strong(study: Study) -> None:
     """Refuse a study without a test function of theta alone: others have no spread, bias or coverage to show."""
-    levels = {function.name: function.level for function in study.functions}
-    if "strong" not in levels.values():
+    if all(function.sees != "theta" for function in study.functions):
+        names = [function.name for function in study.functions]
         raise InvalidStudy(
-            f"a test function of theta alone is needed, but all of {list(levels)} see more; add one, or leave out f=."
+            f"a test function of theta alone is needed, but all of {names} see more; add one, or leave out f=."
         )
 
 
@@ -62,7 +56,7 @@ def noted(what: str) -> Iterator[None]:
         raise
 
 
-def ends(row: Any) -> str:
+def ends(row: Interval) -> str:
     """Return an interval as text."""
     return f"{row.low:.3g} to {row.high:.3g}"
 

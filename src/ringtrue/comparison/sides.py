@@ -7,16 +7,22 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Unpack
 
+import numpy as np
+
 from ..errors import InvalidStudy
-from ..execution.runs import RunSettings, run
-from ..judgement.judging import judge
-from ..judgement.result import Result, table
-from ..question.study import Study
+from ..execution.runs import run
+from ..judgement.column import strong_columns
+from ..judgement.judging import CheckSettings, judge, need_settings, split
+from ..judgement.result import Result
+from ..judgement.text import table
+from ..question.study import Study, StudySettings, as_study
 from ..replicates.record import Replicates
+from ..statistics.arguments import need_fraction
+from ..statistics.effects import Interval
 from .ranking import best_of, divergence
-from .rows import MEASURES, ComparisonRow, DifferenceRow, differences_of, joint_difference, joint_row, rows_of
+from .rows import MEASURES, differences_of, joint_difference, joint_row, rows_of
 from .sentences import sentence_of
-from .shared import ends, ideal, need_level, need_strong, noted, own_store
+from .shared import ends, ideal, need_strong, noted, own_store
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,10 +33,10 @@ class Comparison:
     ----------
     rows
         Spread, bias, coverage of nominal 90 % intervals and mean CRPS of every procedure and test function, and the
-        mean energy score if theta has several entries; intervals hold jointly.
+        mean energy score if theta has several entries; intervals hold jointly. ``of`` is the procedure's name.
     differences
-        The same for pairs, first minus second, from the replicates that neither lost: of those measures that both have
-        a finite estimate of, and of coverage where both intervals have the same nominal level.
+        The same for pairs, ``of`` being two names, the first minus the second, from the replicates that neither lost:
+        of those measures that both have a finite estimate of, and of coverage where both have the same nominal one.
     divergence
         For every procedure, the Kullback-Leibler divergence of its z, taken as normal, from the standard normal law,
         averaged over test functions: 0 is calibrated in spread and bias; infinite where one of them is.
@@ -40,12 +46,12 @@ class Comparison:
         The result of each procedure.
     """
 
-    rows: tuple[ComparisonRow, ...]
-    differences: tuple[DifferenceRow, ...]
+    rows: tuple[Interval, ...]
+    differences: tuple[Interval, ...]
     divergence: Mapping[str, float]
     best: tuple[str, ...]
     results: Mapping[str, Result]
-    level: float
+    confidence: float
 
     @property
     def sentence(self) -> str:
@@ -53,12 +59,12 @@ class Comparison:
         return sentence_of(self)
 
     def __str__(self) -> str:
-        percent = f"{100 * self.level:g} % interval*"
+        percent = f"{100 * self.confidence:g} % interval*"
         cells = [("procedure", "test function", "measure", "estimate", percent, "ideal")]
-        cells += [(r.name, r.f, r.measure, f"{r.estimate:.3g}", ends(r), ideal(r.ideal)) for r in self.rows]
+        cells += [(r.of, r.f, r.name, f"{r.estimate:.3g}", ends(r), ideal(r.ideal)) for r in self.rows]
         pairs = [("difference", "test function", "measure", "estimate", percent, "")]
         pairs += [
-            (f"{r.first} - {r.second}", r.f, r.measure, f"{r.estimate:.3g}", ends(r), "*" if r.clear else "")
+            (" - ".join(r.of), r.f, r.name, f"{r.estimate:.3g}", ends(r), "*" if r.clear else "")
             for r in self.differences
         ]
         blocks = [self.sentence, _verdicts(self.results), table(cells, right={3, 5})]
@@ -75,7 +81,7 @@ def _verdicts(results: Mapping[str, Result]) -> str:
     cells = [("procedure", "verdict", "p", "lost")]
     for name, result in results.items():
         lost = str(len(result.replicates.failures))
-        cells.append((name, result.verdict.value, f"{result.pvalue():.2g}", lost))
+        cells.append((name, result.verdict.words, f"{result.pvalue:.2g}", lost))
     if any(result.replicates.failures for result in results.values()):
         return table(cells, right={3})
     return table([row[:3] for row in cells])
@@ -83,29 +89,26 @@ def _verdicts(results: Mapping[str, Result]) -> str:
 
 def compare(
     procedures: Mapping[str, Any],
-    belief: Any,
-    model: Any,
+    belief: Any = None,
+    model: Any = None,
     *,
     n: int,
-    f: Any = None,
-    draws: int = 99,
-    seed: int = 0,
-    batch: int | None = None,
-    level: float = 0.95,
-    **settings: Unpack[RunSettings],
+    confidence: float = 0.95,
+    **settings: Unpack[CheckSettings],
 ) -> Comparison:
     """Compare procedures on the same truths and data.
 
     Parameters
     ----------
     procedures
-        Name to procedure, two or more.
-    belief, model, n, f, draws, seed, batch
-        As in :class:`~ringtrue.Study`; one test function at least must be of theta alone.
-    level
+        Name to procedure, two or more; or to a :class:`~ringtrue.Study`, all of which draw the same truths.
+    belief, model, n
+        As in :func:`~ringtrue.check`; one test function at least must be of theta alone.
+    confidence
         Of the intervals, jointly.
     **settings
-        As in :func:`~ringtrue.run`; ``store`` is a folder here, with a file per procedure.
+        As in :func:`~ringtrue.check`; ``alpha`` is 1 - confidence if left out, and ``store`` is a folder here, with a
+        file per procedure.
 
     Notes
     -----
@@ -123,21 +126,42 @@ def compare(
 
     Examples
     --------
-    >>> from ringtrue.distributions.contract import Normal
+    >>> from ringtrue import Normal
     >>> from ringtrue.procedures import Inflated, NormalMean
     >>> bayes = NormalMean()
     >>> compare({"Bayes": bayes, "narrow": Inflated(bayes, 0.5)}, Normal(0, 1), bayes.simulate, n=500, batch=500).best
     ('Bayes',)
     """
-    need_level(level)
-    studies = {
-        name: Study(belief, model, procedure, n, f=f, draws=draws, seed=seed, batch=batch)
-        for name, procedure in _named(procedures).items()
-    }
+    need_fraction(confidence=confidence)
+    judging, running = split(settings)
+    need_settings(**judging)
+    asking = {name: running.pop(name) for name in StudySettings.__annotations__ if name in running}
+    studies = {name: _study(one, belief, model, asking) for name, one in _named(procedures).items()}
     need_strong(next(iter(studies.values())))
-    ran = {name: _replicates(name, study, settings) for name, study in studies.items()}
-    results = {name: judge(one, alpha=1 - level) for name, one in ran.items()}
-    return _compared(ran, results, level)
+    ran = {name: _replicates(name, study, n, running) for name, study in studies.items()}
+    _need_pairs(ran)
+    results = {name: judge(one, **{"alpha": 1 - confidence, **judging}) for name, one in ran.items()}
+    return _compared(ran, results, confidence)
+
+
+def _study(procedure: Any, belief: Any, model: Any, asking: Any) -> Study:
+    """Return the study of a procedure, or the one that stands in its place."""
+    if isinstance(procedure, Study):
+        return as_study(procedure, **asking)
+    return as_study(belief, model, procedure, **asking)
+
+
+def _need_pairs(ran: Mapping[str, Replicates]) -> None:
+    """Refuse studies that did not ask about the same truths."""
+    first, *others = ran.values()
+    for other in others:
+        both = first.kept & other.kept
+        alike = first.functions == other.functions and np.array_equal(first.truth[both], other.truth[both])
+        if not alike and both.any():
+            raise InvalidStudy(
+                "procedures are compared on the same truths and test functions, but these studies have others; give "
+                "them one belief, one seed, one batch and one f."
+            )
 
 
 def _named(procedures: Any) -> dict[str, Any]:
@@ -150,27 +174,28 @@ def _named(procedures: Any) -> dict[str, Any]:
     return named
 
 
-def _replicates(name: str, study: Study, settings: RunSettings) -> Replicates:
+def _replicates(name: str, study: Study, n: int, settings: Any) -> Replicates:
     with noted(f"the procedure {name!r}"):
-        ran = run(study, **own_store(settings, name))
-    if len(ran.failures) == ran.n:
+        ran = run(study, n=n, **own_store(settings, name))
+    if ran.lost == ran.n:
         raise InvalidStudy(
             f"at least one replicate is needed to compare, but {name} lost all {ran.n}; mend or drop it."
         )
     return ran
 
 
-def _compared(ran: Mapping[str, Replicates], results: Mapping[str, Result], level: float) -> Comparison:
+def _compared(ran: Mapping[str, Replicates], results: Mapping[str, Result], confidence: float) -> Comparison:
     names, pairs = list(ran), list(combinations(ran, 2))
-    columns = [k for k, column in enumerate(ran[names[0]].columns) if column.level == "strong"]
+    columns = {name: strong_columns(one) for name, one in ran.items()}
+    places = [column.k for column in columns[names[0]]]
     # Half of the error for the procedures alone, half for their differences: both enter into who is ahead.
-    each = (1 - level) / 2 / (len(columns) * len(MEASURES) + 1)
+    each = (1 - confidence) / 2 / (len(places) * len(MEASURES) + 1)
     alone, paired = 1 - each / len(names), 1 - each / len(pairs)
-    rows = [row for name in names for k in columns for row in rows_of(name, ran[name], k, alone)]
+    rows = [row for name in names for column in columns[name] for row in rows_of(name, column, alone)]
     rows += [row for name in names for row in joint_row(name, ran[name], alone)]
-    gaps = [row for a, b in pairs for k in columns for row in differences_of(a, b, ran, k, paired)]
+    gaps = [row for a, b in pairs for k in places for row in differences_of(a, b, ran, k, paired)]
     gaps += [row for a, b in pairs for row in joint_difference(a, b, ran, paired)]
     # The rows allow for whatever was lost, and differences do not.
-    whole = [row for row in gaps if not ran[row.first].failures and not ran[row.second].failures]
+    whole = [row for row in gaps if not any(ran[name].failures for name in row.of)]
     sizes = {name: divergence(rows, name) for name in names}
-    return Comparison(tuple(rows), tuple(gaps), sizes, best_of(names, rows, whole), results, level)
+    return Comparison(tuple(rows), tuple(gaps), sizes, best_of(names, rows, whole), results, confidence)

@@ -48,7 +48,9 @@ class RunSettings(TypedDict, total=False):
 
 
 def run(
-    study: Study,
+    study: Any,
+    model: Any = None,
+    procedure: Any = None,
     *,
     n: int,
     on_failure: OnFailure = "raise",
@@ -61,6 +63,7 @@ def run(
     shard: tuple[int, int] | None = None,
     keep: Keep = None,
     progress: Show = "auto",
+    **asking: Any,
 ) -> Replicates:
     """Simulate the replicates of a study.
 
@@ -99,7 +102,9 @@ def run(
     >>> run(Study(Normal(0, 1), lambda t, rng: t + rng.normal(), lambda mu0, y: Normal(y / 2, 0.5**0.5)), n=20)
     Replicates(n=20, f=[theta, distance], failures=0, seed=0)
     """
-    need_study(study)
+    from ..question.study import as_study
+
+    study = as_study(study, model, procedure, **asking)
     n = at_least(1, "n", n)
     _need_options(study, n, on_failure, failures_allowed, progress, keep, store, shard)
     wanted = _share(study, n, shard)

@@ -16,15 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ..replicates.record import Replicates
-from ..statistics import effects as miscalibration
+from ..statistics import effects
 from ..statistics.effects import SpreadAndBias
-from ..statistics.effects.inputs import HUGE
-from ..statistics.effects.ranklikelihood import LARGEST, SMALLEST, cells_of, kernel_of, weights_of
+from ..statistics.effects.ranks import LARGEST, SMALLEST, cells_of, kernel_of, weights_of
+from ..statistics.effects.spread import HUGE
+from .column import Column
 
 Floats = NDArray[np.float64]
 Kind = Literal["plain", "outliers", "skewed", "uneven", "two-sided", "flat", "other"]
 
+#: Of the intervals of spread and bias that a diagnosis goes by.
+_CONFIDENCE = 0.95
 #: Evidence against the family, and its size in nats, below which a shape is not spoken of. A spread wrong by 10 % has
 #: this divergence too.
 EVIDENT, MATTERS = 0.01, 0.01
@@ -98,17 +100,13 @@ class Diagnosis:
     errors: float = math.nan
 
 
-def diagnose(replicates: Replicates, k: int, *, level: float = 0.95) -> Diagnosis:
-    """Say which kind of error column k has, if it has one; a calibrated one is plain.
+def diagnose(column: Column) -> Diagnosis:
+    """Say which kind of error a column has, if it has one; a calibrated one is plain. It is worked out once.
 
     Parameters
     ----------
-    replicates
-        What happened; lost replicates are left out.
-    k
-        The number of a column.
-    level
-        Of the intervals of spread and bias.
+    column
+        Of a test function of theta alone; lost replicates are left out.
 
     Notes
     -----
@@ -145,15 +143,23 @@ def diagnose(replicates: Replicates, k: int, *, level: float = 0.95) -> Diagnosi
     >>> from ringtrue import check_draws
     >>> rng = np.random.default_rng(1)
     >>> skewed = check_draws(rng.gamma(2.0, size=800), rng.normal(2.0, 2**0.5, size=(800, 99)))
-    >>> diagnose(skewed.replicates, 0).kind
+    >>> diagnose(Column(skewed.replicates, 0)).kind
     'skewed'
     """
-    draws, values = replicates.lattice(k), _values(replicates, k)
+    # Words, captions and advice ask for the same diagnosis: it stays with the column.
+    known: Diagnosis | None = vars(column).get("_diagnosis")
+    if known is None:
+        known = vars(column)["_diagnosis"] = _diagnosed(column, _CONFIDENCE)
+    return known
+
+
+def _diagnosed(column: Column, confidence: float) -> Diagnosis:
+    draws, values = column.draws, _values(column)
     if draws is None and float(np.mean(np.abs(values) == _ROUNDS)) > _SHARE:
-        return Diagnosis("plain", _fit_of_all(replicates, k, level))
-    found = _of_family(values, draws, level)
-    told = replace(found, fit=_fit_of_all(replicates, k, level), errors=_errors(replicates, k, found.fit))
-    far = far_out(replicates, k, level=level)
+        return Diagnosis("plain", fit_of_all(column, confidence))
+    found = _of_family(values, draws, confidence)
+    told = replace(found, fit=fit_of_all(column, confidence), errors=_errors(column, found.fit))
+    far = far_out(column)
     if far is None:
         return told
     rest, outliers = far
@@ -161,34 +167,29 @@ def diagnose(replicates: Replicates, k: int, *, level: float = 0.95) -> Diagnosi
     return replace(told, kind="outliers" if cause else found.kind, outliers=outliers)
 
 
-def far_out(replicates: Replicates, k: int, *, level: float = 0.95) -> tuple[Diagnosis, Outliers] | None:
-    """Return the outputs of column k that miss by far, and the diagnosis of the others; None if there are none.
+def far_out(column: Column) -> tuple[Diagnosis, Outliers] | None:
+    """Return the outputs of a column that miss by far, and the diagnosis of the others; None if there are none.
 
     They need not be errors: outputs with heavy tails of their own miss by far now and then.
-
-    Parameters
-    ----------
-    replicates, k, level
-        As in :func:`diagnose`.
 
     Examples
     --------
     >>> from ringtrue import check_draws
     >>> draws = np.tile(np.arange(-9.0, 10.0), (100, 1))
     >>> truth = np.where(np.arange(100) < 3, 1000.0, np.arange(100) % 10)
-    >>> far_out(check_draws(truth, draws).replicates, 0)[1].count
+    >>> far_out(Column(check_draws(truth, draws).replicates, 0))[1].count
     3
     """
-    draws, values = replicates.lattice(k), _values(replicates, k)
+    draws, values = column.draws, _values(column)
     if values.size < 3 or draws == 1:
         return None
-    wild = _wild(replicates, k, values)
+    wild = _wild(column, values)
     if not 0 < wild.sum() <= _SHARE * values.size:
         return None
-    miss = _misses(replicates, k)
+    miss = column.misses
     if draws is None:
-        miss = np.where(np.isnan(miss), replicates.z[replicates.rows, k], miss)
-    rest, size = _of_family(values[~wild], draws, level), np.nan_to_num(np.abs(miss), posinf=math.inf)
+        miss = np.where(np.isnan(miss), column.scores, miss)
+    rest, size = _of_family(values[~wild], draws, _CONFIDENCE), np.nan_to_num(np.abs(miss), posinf=math.inf)
     beyond = float(size[wild].min())
     sides = bool((miss[wild] < 0).any()), bool((miss[wild] > 0).any())
     if draws is None and beyond < min(_FAR, 0.9 * float(np.abs(values[wild]).min())):  # tails that end, or nearly so
@@ -196,30 +197,28 @@ def far_out(replicates: Replicates, k: int, *, level: float = 0.95) -> tuple[Dia
     return rest, Outliers(int((size >= beyond).sum()), sides, beyond, float(size.max()), rest.fit)
 
 
-def _values(replicates: Replicates, k: int) -> NDArray[Any]:
-    """Return the ranks of column k, or its normal scores if they are not ranks among equally many draws."""
-    if replicates.lattice(k) is not None:
-        return np.asarray(replicates.rank[replicates.rows, k])
-    z = replicates.z[replicates.rows, k]
-    # Infinite scores are at least as far out as where a distribution function rounds to 1.
-    return np.asarray(np.where(np.abs(z) < HUGE, z, np.copysign(_ROUNDS, z)))
+def _values(column: Column) -> NDArray[Any]:
+    """Return ranks, or normal scores; infinite ones are at least as far out as where a distribution function rounds."""
+    scores = column.scores
+    if column.draws is not None:
+        return scores
+    return np.asarray(np.where(np.abs(scores) < HUGE, scores, np.copysign(_ROUNDS, scores)))
 
 
-def _fit_of_all(replicates: Replicates, k: int, level: float) -> SpreadAndBias:
+def fit_of_all(column: Column, confidence: float) -> SpreadAndBias:
     """Return spread and bias with infinite scores as they are, and with a bound if all scores are equal."""
-    draws, n = replicates.lattice(k), replicates.n - len(replicates.failures)
-    scores = (replicates.z if draws is None else replicates.rank)[replicates.rows, k]
-    fit = miscalibration.spread_and_bias(scores, draws=draws, level=level)
-    if draws is None and n > 3 and fit.spread.estimate < _EQUAL and math.isinf(fit.spread.high):
+    fit = effects.spread_and_bias(column.scores, draws=column.draws, confidence=confidence)
+    equal = column.draws is None and column.n > 3 and fit.spread.estimate < _EQUAL
+    if equal and math.isinf(fit.spread.high):
         return replace(fit, spread=replace(fit.spread, high=_AT_MOST))
     return fit
 
 
-def _errors(replicates: Replicates, k: int, fit: SpreadAndBias) -> float:
+def _errors(column: Column, fit: SpreadAndBias) -> float:
     """Return how large errors are in units of the reported sd, where only that tells the spread; nan elsewhere."""
-    spread, miss = fit.spread, _misses(replicates, k)
+    spread, miss = fit.spread, column.misses
     wide = spread.low > 1 and (spread.estimate > _SATURATED or not math.isfinite(spread.high))
-    if not wide or (replicates.lattice(k) or 0) < _MANY or not np.isfinite(miss).all():
+    if not wide or (column.draws or 0) < _MANY or not np.isfinite(miss).all():
         return math.nan
     size = float(np.sqrt(np.mean(np.square(miss if fit.bias.low <= 0 <= fit.bias.high else miss - miss.mean()))))
     return size if size > 1 else math.nan
@@ -243,9 +242,9 @@ def _explained(fit: SpreadAndBias, rest: Diagnosis) -> bool:
     return (right and central) or fit.spread.estimate > _WITHOUT * spread.estimate
 
 
-def _of_family(values: NDArray[Any], draws: int | None, level: float) -> Diagnosis:
+def _of_family(values: NDArray[Any], draws: int | None, confidence: float) -> Diagnosis:
     """Return the kind of error, outliers left aside."""
-    fit = miscalibration.spread_and_bias(values, draws=draws, level=level)
+    fit = effects.spread_and_bias(values, draws=draws, confidence=confidence)
     if not (SMALLEST < fit.spread.estimate < LARGEST and math.isfinite(fit.bias.estimate)):
         return Diagnosis("plain", fit)
     if draws is None:
@@ -334,18 +333,18 @@ def _has_gap(counts: Floats, p: Floats) -> bool:
     return bool(counts[middle].sum() / p[middle].sum() < _GAP * counts[beside].sum() / p[beside].sum())
 
 
-def _wild(replicates: Replicates, k: int, values: NDArray[Any]) -> NDArray[np.bool_]:
+def _wild(column: Column, values: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which replicates miss by far: first of a fit that they do not move, then of the fit of the others."""
-    draws, n = replicates.lattice(k), values.size
-    robust = miscalibration.moment_spread_and_bias(values if draws else replicates.u[replicates.rows, k], draws=draws)
-    score = values if draws is None else _score_of(_misses(replicates, k), draws)
+    draws, n = column.draws, values.size
+    robust = effects.moment_spread_and_bias(values if draws else column.u, draws=draws)
+    score = values if draws is None else _score_of(column.misses, draws)
     extreme = np.ones(n, bool)
     if draws is not None:
-        extreme = ((values == 0) | (values == draws)) & (np.abs(_misses(replicates, k)) >= _FAR)
+        extreme = ((values == 0) | (values == draws)) & (np.abs(column.misses) >= _FAR)
     wild = extreme & _beyond(score, robust.spread, robust.bias, _RARE / n)
     if not 0 < wild.sum() <= _SHARE * n:
         return wild
-    rest = miscalibration.spread_and_bias(values[~wild], draws=draws)
+    rest = effects.spread_and_bias(values[~wild], draws=draws)
     return wild | (extreme & _beyond(score, rest.spread.estimate, rest.bias.estimate, _LESS_RARE / n))
 
 
@@ -354,13 +353,6 @@ def _beyond(score: Floats, spread: float, bias: float, chance: float) -> NDArray
     if not (0 < spread < math.inf and math.isfinite(bias)):
         return np.zeros(score.size, bool)
     return np.asarray(np.abs(score - bias) > -float(special.ndtri(chance / 2)) * max(spread, 1.0))
-
-
-def _misses(replicates: Replicates, k: int) -> Floats:
-    """Return by how many of their sd outputs miss the truth; nan where mean or sd are not known, or the sd is 0."""
-    truth, mean, sd = (getattr(replicates, name)[replicates.rows, k] for name in ("truth", "mean", "sd"))
-    with np.errstate(invalid="ignore", over="ignore"):
-        return np.asarray((truth - mean) / np.where(sd > 0, sd, np.nan))
 
 
 def _score_of(miss: Floats, draws: int) -> Floats:

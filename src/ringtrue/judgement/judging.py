@@ -1,67 +1,63 @@
 """From replicates to a verdict, and the calls most users need: judge, check, check_draws.
 
-A verdict is about size, not only about evidence. This module decides; how a test or a measure is computed, and how a
-sentence reads, is decided elsewhere.
+This module puts together what others compute: evidence, sizes, decision, sentence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
 from ..errors import InvalidStudy
 from ..execution.runs import RunSettings, run
-from ..functions.contract import ALL
-from ..question.study import Study
+from ..question.study import StudySettings
 from ..replicates.given import replicates_from_draws
-from ..replicates.record import Replicates
-from ..replicates.recording import OnFailure
-from ..statistics import effects as miscalibration
+from ..replicates.record import THINNED, WEIGHTED, Replicates
+from ..replicates.reducers.diagnostics import DIAGNOSTIC
+from ..replicates.simulate import OnFailure
 from ..statistics import planning
-from ..statistics.effects import usefulness
 from ..statistics.uniformity import TESTS
-from .levels import LevelEvidence, evidence, levels_of
-from .result import MeasureRow, Resolution, Result, TestRow, Tolerance, Verdict
-from .sentences import Findings, sentence, useless
+from ..values import Numbers
+from . import measures
+from .column import strong_columns
+from .levels import evidence, levels
+from .result import Resolution, Result, Tested
+from .sentences.verdicts import Findings, sentence, useless
+from .verdict import Tolerance, Verdict, decide, overall, rejecting
 
-#: Share of the error budget by level. Strong calibration implies weak, and its tests see more.
-_SHARES = {"strong": 0.8, "auto": 0.8, "weak": 0.2}
 
-#: Replicates that are enough to say whether outputs are of use; it takes sorting.
-_ENOUGH = 50_000
+class JudgeSettings(TypedDict, total=False):
+    """The settings of :func:`judge`, for those who pass them on."""
+
+    alpha: float
+    tolerance: Tolerance | None
+    test: str
+
+
+class CheckSettings(RunSettings, JudgeSettings, StudySettings, total=False):
+    """Everything that :func:`check` takes by name besides n."""
 
 
 def check(
-    belief: Any,
-    model: Any,
-    procedure: Any,
-    *,
-    n: int,
-    f: Any = None,
-    draws: int = 99,
-    seed: int = 0,
-    batch: int | None = None,
-    alpha: float = 0.05,
-    tolerance: Tolerance | None = None,
-    test: str = "combination",
-    **settings: Unpack[RunSettings],
+    question: Any, model: Any = None, procedure: Any = None, *, n: int, **settings: Unpack[CheckSettings]
 ) -> Result:
     """Simulate, learn, and say whether the procedure's uncertainty can be trusted.
 
     Parameters
     ----------
-    belief, model, procedure, n, f, draws, seed, batch
-        As in :class:`~ringtrue.Study`.
-    alpha, tolerance, test
-        As in :func:`judge`.
+    question, model, procedure
+        A :class:`~ringtrue.Study`, or a belief, a model and a procedure as a study takes them.
+    n
+        The number of replicates.
     **settings
-        ``workers``, ``store``, ``on_failure`` and so on, as in :func:`~ringtrue.run`.
+        ``f``, ``draws``, ``seed``, ``batch``, ``truth`` and ``reproducible`` as in :class:`~ringtrue.Study`;
+        ``alpha``, ``tolerance`` and ``test`` as in :func:`judge`; ``workers``, ``store``, ``on_failure`` and so on, as
+        in :func:`~ringtrue.run`.
 
     Examples
     --------
-    >>> from ringtrue.distributions.contract import Normal
+    >>> from ringtrue import Normal
     >>> result = check(
     ...     Normal(0, 1),
     ...     lambda theta, rng: theta + rng.normal(),
@@ -69,11 +65,17 @@ def check(
     ...     n=500,
     ... )
     >>> result.verdict
-    <Verdict.MISCALIBRATED: 'miscalibrated'>
+    <Verdict.MISCALIBRATED: 'MISCALIBRATED'>
     """
-    _check_settings(alpha, tolerance, test)
-    study = Study(belief, model, procedure, n, f=f, draws=draws, seed=seed, batch=batch)
-    return judge(run(study, **settings), alpha=alpha, tolerance=tolerance, test=test)
+    judging, running = split(settings)
+    need_settings(**judging)
+    return judge(run(question, model, procedure, n=n, **running), **judging)
+
+
+def split(settings: Any) -> tuple[JudgeSettings, Any]:
+    """Part the settings of judging from all others."""
+    judging: Any = {name: part for name, part in settings.items() if name in JudgeSettings.__annotations__}
+    return judging, {name: part for name, part in settings.items() if name not in judging}
 
 
 def check_draws(
@@ -84,11 +86,10 @@ def check_draws(
     f: Any = None,
     belief: Any = None,
     iid: bool = True,
+    weights: Numbers = None,
     seed: int = 0,
-    alpha: float = 0.05,
-    tolerance: Tolerance | None = None,
-    test: str = "combination",
     on_failure: OnFailure = "raise",
+    **settings: Unpack[JudgeSettings],
 ) -> Result:
     """Judge draws that exist already.
 
@@ -107,23 +108,29 @@ def check_draws(
         mu0, if the weak level is to be tested.
     iid
         False for Markov chains in their order: they are thinned to their effective size first.
-    seed, alpha, tolerance, test
-        As in :func:`check`.
+    weights
+        (n, M): a weight for every draw; draws are resampled to their effective number, which is approximate.
+    seed
+        Of what is random here: breaking ties, resampling.
     on_failure
         "raise" refuses nan in truths or draws; "record" takes such replicates for lost ones, and the verdict then
         holds whatever they would have been. Leaving them out yourself would condition on success.
+    **settings
+        ``alpha``, ``tolerance`` and ``test``, as in :func:`judge`.
 
     Examples
     --------
     >>> rng = np.random.default_rng(1)
     >>> y = rng.normal(size=1000)
     >>> theta, draws = y + rng.normal(size=1000), y[:, None] + rng.normal(size=(1000, 99))
-    >>> check_draws(theta, draws).pvalue("strong") > 0.001
+    >>> check_draws(theta, draws).levels["strong"].pvalue > 0.001
     True
     """
-    _check_settings(alpha, tolerance, test)
-    replicates = replicates_from_draws(theta, draws, y=y, f=f, belief=belief, iid=iid, seed=seed, on_failure=on_failure)
-    return judge(replicates, alpha=alpha, tolerance=tolerance, test=test)
+    need_settings(**settings)
+    given = replicates_from_draws(
+        theta, draws, y=y, f=f, belief=belief, iid=iid, weights=weights, seed=seed, on_failure=on_failure
+    )
+    return judge(given, **settings)
 
 
 def judge(
@@ -142,49 +149,37 @@ def judge(
     test
         The uniformity test; the default combination sees bias, spread, shape and outliers.
     """
-    _check_settings(alpha, tolerance, test)
-    if not isinstance(replicates, Replicates):
-        raise TypeError(f"judge needs the Replicates that run(study) returns, but {type(replicates).__name__} arrived.")
-    if len(replicates.failures) == replicates.n:
-        cause, _, failure = replicates.causes()[0]
-        raise InvalidStudy(
-            f"at least one replicate is needed, but all {replicates.n} were lost, most often with {cause}; see "
-            f"{failure.replay}."
-        )
+    need_settings(alpha, tolerance, test)
+    _need_replicates(replicates)
     limits = tolerance or Tolerance()
     found, notes = evidence(replicates, test=test)
-    measures = _measures(replicates, alpha, limits)
-    use = _use(replicates, alpha)
-    overall = _overall(found)
-    rejecting = _rejecting(found, alpha) if overall <= alpha else []
-    verdict = _verdict(overall <= alpha, rejecting, measures)
-    levels = levels_of(found)
-    resolution = _resolution(replicates, alpha, test)
+    sizes = measures.judged(replicates, alpha, limits)
+    use = measures.of_use(replicates, alpha)
+    verdict = decide(found, alpha, sizes)
     tolerable = None
     if verdict is Verdict.INCONCLUSIVE and replicates.failures:
         tolerable = _tolerable(replicates, alpha, limits, test)
-    text = sentence(verdict, Findings(found, overall, rejecting, measures, use, replicates, alpha, limits, tolerable))
-    rows = tuple(row for item in found for row in item.rows)
+    p, rows = overall(found), rejecting(found, alpha)
+    text = sentence(verdict, Findings(found, p, rows, sizes, use, replicates, alpha, limits, tolerable))
     return Result(
         verdict,
         text,
-        rows,
-        (*_with_use(measures, use), *(_joint_use(replicates, alpha) if measures else [])),
-        levels,
-        overall,
-        resolution,
+        p,
+        Tested({one.level: one for one in found}),
+        measures.with_use(sizes, use, replicates, alpha),
+        _resolution(replicates, alpha, test),
         replicates,
         alpha,
         limits,
-        (*replicates.notes, *notes, *useless(use)),
+        (*_notes(replicates), *notes, *useless(use)),
     )
 
 
-def _check_settings(alpha: Any, tolerance: Any, test: Any) -> None:
+def need_settings(alpha: Any = 0.05, tolerance: Any = None, test: Any = "combination") -> None:
     """Refuse what would only fail after the simulations."""
     if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
         raise InvalidStudy(f"alpha must be a number strictly between 0 and 1, but {alpha!r} arrived.")
-    if alpha < 1e-12:  # intervals of level 1 - alpha would round to certainty
+    if alpha < 1e-12:  # intervals of confidence 1 - alpha would round to certainty
         raise InvalidStudy(f"alpha must be at least 1e-12, but {alpha!r} arrived.")
     if tolerance is not None and not isinstance(tolerance, Tolerance):
         raise InvalidStudy(f"tolerance must be a ringtrue.Tolerance, but {tolerance!r} arrived.")
@@ -192,35 +187,50 @@ def _check_settings(alpha: Any, tolerance: Any, test: Any) -> None:
         raise InvalidStudy(f"test must be one of {sorted(TESTS)}, but {test!r} arrived.")
 
 
-def _overall(found: Sequence[LevelEvidence]) -> float:
-    """Combine the levels that concern calibration by a weighted Bonferroni rule."""
-    shares = _budget(found)
-    return min([1.0, *(item.pvalue / shares[item.level] for item in found if item.level in shares)])
+def _need_replicates(replicates: Any) -> None:
+    if not isinstance(replicates, Replicates):
+        raise TypeError(f"judge needs the Replicates that run(study) returns, but {type(replicates).__name__} arrived.")
+    if replicates.lost == replicates.n:
+        cause, _, failure = replicates.causes()[0]
+        raise InvalidStudy(
+            f"at least one replicate is needed, but all {replicates.n} were lost, most often with {cause}; see "
+            f"{failure.replay}."
+        )
 
 
-def _budget(found: Sequence[LevelEvidence]) -> dict[str, float]:
-    shares = {item.level: _SHARES[item.level] for item in found if item.level in _SHARES}
-    total = sum(shares.values())
-    return {level: share / total for level, share in shares.items()}
+def _notes(replicates: Replicates) -> list[str]:
+    """Say what a reader must know of how the replicates came about."""
+    header = replicates.header
+    lines = []
+    if not header.of_belief:
+        lines.append("theta was drawn from another law than the belief: even the exact posterior need not be uniform.")
+    if not header.reproducible:
+        lines.append("the study was declared not to be reproducible: its replicates cannot be replayed.")
+    return [*lines, *header.notes, *_treatments(replicates), *_diagnostics(replicates)]
 
 
-def _rejecting(found: Sequence[LevelEvidence], alpha: float) -> list[TestRow]:
-    """Return the tests that reject after adjustment over test functions and levels."""
-    shares = _budget(found)
-    return [
-        row for item in found if item.level in shares for row in item.rows if row.adjusted <= alpha * shares[item.level]
-    ]
+def _treatments(replicates: Replicates) -> list[str]:
+    """Say what was done to draws."""
+    done = int(np.bitwise_or.reduce(replicates.treated, initial=0))
+    if not done:
+        return []
+    used = replicates.draws[replicates.draws > 0]
+    left = f"{used.min()} to {used.max()} draws are left" if used.size else "none are left"
+    texts = {
+        THINNED: f"Markov chains were thinned by their estimated autocorrelation (approximate): {left} of each.",
+        WEIGHTED: f"weighted draws were resampled to their effective number (approximate): {left} of each.",
+    }
+    return [text for bit, text in texts.items() if done & bit]
 
 
-def _verdict(evident: bool, rejecting: Sequence[TestRow], measures: Sequence[MeasureRow]) -> Verdict:
-    size = [row for row in measures if not row.name.endswith("KS distance")]
-    certified = bool(size) and all(row.certified for row in size)
-    if not evident:
-        return Verdict.WITHIN_TOLERANCE if certified else Verdict.INCONCLUSIVE
-    harmless = bool(rejecting) and all(_harmless(row, measures) for row in rejecting)
-    if not harmless:
-        return Verdict.MISCALIBRATED
-    return Verdict.WITHIN_TOLERANCE if certified else Verdict.INCONCLUSIVE
+def _diagnostics(replicates: Replicates) -> list[str]:
+    """Say what samplers said of themselves."""
+    lines = []
+    for name, array in replicates.arrays.items():
+        if name.startswith(DIAGNOSTIC):
+            low, middle, high = np.quantile(array[replicates.rows], [0, 0.5, 1])
+            lines.append(f"{name.removeprefix(DIAGNOSTIC)}: {low:.4g} to {high:.4g}, median {middle:.4g}.")
+    return lines
 
 
 def _tolerable(replicates: Replicates, alpha: float, tolerance: Tolerance, test: str) -> int | None:
@@ -229,11 +239,9 @@ def _tolerable(replicates: Replicates, alpha: float, tolerance: Tolerance, test:
     def settled(lost: int) -> bool:
         fewer = _with_lost(replicates, lost)
         found, _ = evidence(fewer, test=test)
-        evident = _overall(found) <= alpha
-        rejecting = _rejecting(found, alpha) if evident else []
-        return _verdict(evident, rejecting, _measures(fewer, alpha, tolerance)) is not Verdict.INCONCLUSIVE
+        return decide(found, alpha, measures.judged(fewer, alpha, tolerance)) is not Verdict.INCONCLUSIVE
 
-    most, too_many = -1, len(replicates.failures)
+    most, too_many = -1, replicates.lost
     while too_many - most > 1:
         middle = (most + too_many) // 2
         most, too_many = (middle, too_many) if settled(middle) else (most, middle)
@@ -243,97 +251,23 @@ def _tolerable(replicates: Replicates, alpha: float, tolerance: Tolerance, test:
 def _with_lost(replicates: Replicates, lost: int) -> Replicates:
     """Return the replicates as if only the first few of the lost ones had been asked for."""
     few = np.flatnonzero(~replicates.kept)[:lost]
-    return replicates.part(np.sort(np.concatenate([np.flatnonzero(replicates.kept), few])))
-
-
-def _harmless(row: TestRow, measures: Sequence[MeasureRow]) -> bool:
-    """Whether everything the test can have seen is certified to be small: for weak tests, the distance alone."""
-    about = [m for m in measures if m.f == row.f and (m.name.startswith("weak") == (row.level == "weak"))]
-    return row.level in ("strong", "weak") and bool(about) and all(m.certified for m in about)
-
-
-def _measures(replicates: Replicates, alpha: float, tolerance: Tolerance) -> tuple[MeasureRow, ...]:
-    """Measure every strong test function, with intervals that hold jointly."""
-    strong = [k for k, column in enumerate(replicates.columns) if column.level == "strong"]
-    rows = []
-    for k in strong:
-        name = replicates.columns[k].name
-        for what, m in _measure_column(replicates, k, alpha, len(strong)):
-            within = _within(m, *tolerance.limits(what, m.ideal))
-            rows.append(MeasureRow(name, what, m.estimate, m.low, m.high, m.ideal, within))
-    return tuple(rows)
-
-
-def _within(m: miscalibration.Measure, low: float, high: float) -> Literal["yes", "no", "open"]:
-    if low <= m.low and m.high <= high:
-        return "yes"
-    return "no" if m.high < low or m.low > high else "open"
-
-
-def _measure_column(
-    replicates: Replicates, k: int, alpha: float, functions: int
-) -> list[tuple[str, miscalibration.Measure]]:
-    kept, lost, draws = replicates.rows, len(replicates.failures), replicates.lattice(k)
-    # Spread, bias and coverage hold jointly at 1 - alpha; so do the distances, strong and weak.
-    level, level_distance = 1 - alpha / (3 * functions), 1 - alpha / (2 * functions)
-    values = replicates.rank[kept, k] if draws else replicates.ordered(k)
-    scores = values if draws else replicates.z[kept, k]
-    both = miscalibration.spread_and_bias(scores, draws=draws, level=level, lost=lost)
-    measures = [
-        ("spread", both.spread),
-        ("bias", both.bias),
-        ("coverage", miscalibration.coverage(values, draws=draws, level=level, lost=lost)),
-        ("KS distance", miscalibration.distance(values, draws=draws, level=level_distance, lost=lost)),
-    ]
-    weak = replicates.weak_ordered(k)
-    if not np.isnan(weak[-1:]).any():  # nan sorts last
-        measures.append(("weak KS distance", miscalibration.distance(weak, level=level_distance, lost=lost)))
-    return measures
-
-
-def _use(replicates: Replicates, alpha: float) -> dict[str, list[miscalibration.Measure]]:
-    """Return contraction and skill by strong test function where both are known, each with an interval of its own.
-
-    They describe the replicates that were not lost, at most the first fifty thousand of them.
-    """
-    kept = replicates.rows
-    found = {}
-    for k, column in enumerate(replicates.columns):
-        truth, sd, crps = (getattr(replicates, name)[kept, k][:_ENOUGH] for name in ("truth", "sd", "crps"))
-        if column.level == "strong" and replicates.of_belief and np.isfinite(truth).all():
-            both = [
-                usefulness.contraction(truth, sd, level=1 - alpha),
-                usefulness.skill(truth, crps, level=1 - alpha),
-            ]
-            if all(np.isfinite(m.estimate) for m in both):
-                found[column.name] = both
-    return found
-
-
-def _joint_use(replicates: Replicates, alpha: float) -> list[MeasureRow]:
-    """Return the skill for all entries of theta together, if there are several."""
-    scores = (array[replicates.rows][:_ENOUGH] for array in (replicates.energy, replicates.belief_energy))
-    m = usefulness.energy_skill(*scores, level=1 - alpha)
-    return [MeasureRow(ALL, m.name, m.estimate, m.low, m.high, m.ideal, "-")] if np.isfinite(m.estimate) else []
-
-
-def _with_use(measures: Sequence[MeasureRow], use: dict[str, list[miscalibration.Measure]]) -> tuple[MeasureRow, ...]:
-    """Return the measures, those of use behind the others of their test function."""
-    rows = []
-    for name in dict.fromkeys(row.f for row in measures):
-        rows += [row for row in measures if row.f == name]
-        rows += [MeasureRow(name, m.name, m.estimate, m.low, m.high, m.ideal, "-") for m in use.get(name, [])]
-    return tuple(rows)
+    return replicates.pick(np.sort(np.concatenate([np.flatnonzero(replicates.kept), few])))
 
 
 def _resolution(replicates: Replicates, alpha: float, test: str) -> Resolution:
     """Return the smallest errors that this run would have found with 80 % chance, where that is known."""
-    strong = sum(column.level == "strong" for column in replicates.columns)
-    if not strong or test != "combination" or replicates.failures:
+    columns = strong_columns(replicates)
+    if not columns or test != "combination" or replicates.failures:
         return Resolution(np.nan, np.nan, np.nan)
-    n, functions = replicates.n, strong
-    if replicates.selection is not None:
-        n, functions = max(n - round(replicates.selection.share * n), 1), 1
-    draws = replicates.fewest_draws()
-    seen = planning.detectable(n, draws=draws, alpha=_SHARES["strong"] * alpha, functions=functions)
+    n, functions, selection = replicates.n, len(columns), replicates.header.selection
+    if selection is not None:
+        n, functions = max(n - round(selection.share * n), 1), 1
+    share = levels()["strong"].share or 1.0
+    seen = planning.detectable(n, draws=fewest_draws(replicates), alpha=share * alpha, functions=functions)
     return Resolution(seen.over_confident, seen.under_confident, seen.bias)
+
+
+def fewest_draws(replicates: Replicates) -> int | None:
+    """Return the smallest number of draws that a strong test function was ranked among; None if none was."""
+    ranges = (column.fewest_and_most for column in strong_columns(replicates))
+    return min((low or high for low, high in ranges if high), default=None)

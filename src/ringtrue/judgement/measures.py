@@ -1,42 +1,183 @@
-"""Every measure of every test function, and of all together.
+"""How far off, and of what use: all sizes are assembled here, for whoever asks.
 
-A judgement reports the few measures that its verdict rests on, with intervals that hold jointly. Here is everything
-that can be said of size and use, each number with an interval of its own. It reads Replicates and reaches no verdict.
+Judging, measuring, comparing, wording, plotting and reporting all call this module: it alone turns a column into
+sizes with intervals. It reads records and reaches no verdict.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import special
+from numpy.random import Generator
 
 from ..errors import InvalidStudy
-from ..functions.contract import ALL, Mahalanobis
+from ..functions import ALL
 from ..replicates.record import Replicates
-from ..replicates.streams import Streams
-from ..statistics import effects as miscalibration
-from ..statistics.effects import Measure, usefulness
+from ..statistics import effects
+from ..statistics.arguments import need_fraction
+from ..statistics.effects import Interval, SpreadAndBias, influences, together, usefulness
 from ..statistics.effects.deviations import largest, norm_interval
-from ..statistics.effects.influences import Influences, influences
-from ..statistics.effects.measure import freedom, student
-from .result import MeasureRow, Result, decimals, number, table
+from ..statistics.effects.intervals import clopper_pearson
+from .column import Column, columns_of, strong_columns
+from .levels import stream
+from .result import Result
+from .text import as_row, decimals, number, table
+from .verdict import Tolerance, within
 
-Floats = NDArray[np.float64]
-
-#: Draws of the Gaussian multiplier bootstrap.
-_DRAWS = 1000
+#: Replicates that are enough to say whether outputs are of use; it takes sorting.
+_ENOUGH = 50_000
 #: Columns and rows of the joint covariance of empirical laws; more of either cost much and add little.
 _COLUMNS, _ROWS = 512, 20_000
-#: Groups of replicates that a jackknife leaves out in turn.
-_GROUPS = 20
 #: Points of mu0 at which the data-averaged output is compared, and numbers computed for it.
 _POINTS, _NUMBERS = 100, 5_000_000
+#: Regions of joint test functions that are looked at, the usual one first.
+_REGIONS = (0.9, 0.5, 0.8, 0.95)
+
+
+# What a column says of size.
+
+
+def spread_and_bias(column: Column, *, confidence: float) -> SpreadAndBias:
+    """Return the spread factor and the bias of a column."""
+    return effects.spread_and_bias(column.scores, draws=column.draws, confidence=confidence, lost=column.lost)
+
+
+def coverage(column: Column, *, confidence: float, nominal: float = 0.9) -> Interval:
+    """Return how often central intervals of the outputs contain the truth."""
+    return effects.coverage(column.values, draws=column.draws, nominal=nominal, confidence=confidence, lost=column.lost)
+
+
+def distance(column: Column, *, confidence: float) -> Interval:
+    """Return the Kolmogorov distance of the positions from uniform."""
+    found = effects.distance(column.values, draws=column.draws, confidence=confidence, lost=column.lost)
+    return replace(found, name="KS distance")
+
+
+def sizes(column: Column, *, confidence: float, of_distance: float | None = None) -> list[Interval]:
+    """Return spread, bias, coverage and distance; the distance with a confidence of its own if one is given."""
+    both = spread_and_bias(column, confidence=confidence)
+    return [
+        both.spread,
+        both.bias,
+        coverage(column, confidence=confidence),
+        distance(column, confidence=of_distance or confidence),
+    ]
+
+
+def judged(replicates: Replicates, alpha: float, tolerance: Tolerance) -> tuple[Interval, ...]:
+    """Return the sizes that a verdict rests on, of every strong test function, with intervals that hold jointly."""
+    columns = strong_columns(replicates)
+    rows = []
+    for column in columns:
+        # Spread, bias and coverage hold jointly at 1 - alpha; so do the distances, strong and weak.
+        confidence, of_distance = 1 - alpha / (3 * len(columns)), 1 - alpha / (2 * len(columns))
+        found = sizes(column, confidence=confidence, of_distance=of_distance)
+        if column.weak is not None:
+            found.append(_drawn_weak_distance(column, of_distance))
+        rows += [replace(m, f=column.name, within=within(m, tolerance)) for m in found]
+    return tuple(rows)
+
+
+def without_losses(replicates: Replicates, alpha: float, tolerance: Tolerance) -> tuple[Interval, ...]:
+    """Return the sizes of the replicates that were not lost, as if the others had not been asked for."""
+    return judged(replicates.pick(replicates.rows), alpha, tolerance)
+
+
+def of_use(replicates: Replicates, alpha: float) -> dict[str, tuple[Interval, Interval]]:
+    """Return contraction and skill by strong test function where both are known, each with an interval of its own.
+
+    They describe the replicates that were not lost, at most the first fifty thousand of them.
+    """
+    found = {}
+    for column in strong_columns(replicates) if replicates.header.of_belief else []:
+        truth, sd, crps = (column.array(name)[:_ENOUGH] for name in ("truth", "sd", "crps"))
+        if np.isfinite(truth).all():
+            contraction = usefulness.contraction(truth, sd, confidence=1 - alpha)
+            skill = usefulness.skill(truth, crps, confidence=1 - alpha)
+            if np.isfinite(contraction.estimate) and np.isfinite(skill.estimate):
+                found[column.name] = (contraction, skill)
+    return found
+
+
+def with_use(
+    measures: Sequence[Interval], use: Mapping[str, Sequence[Interval]], replicates: Replicates, alpha: float
+) -> tuple[Interval, ...]:
+    """Return the sizes, those of use behind the others of their test function, those of all entries last."""
+    rows = []
+    for name in dict.fromkeys(m.f for m in measures):
+        rows += [m for m in measures if m.f == name]
+        rows += [replace(m, f=name) for m in use.get(name, [])]
+    joint = energy_skill(replicates, confidence=1 - alpha, most=_ENOUGH) if measures else []
+    return (*rows, *(replace(m, f=ALL) for m in joint))
+
+
+def energy_skill(replicates: Replicates, *, confidence: float, most: int | None = None) -> list[Interval]:
+    """Return the skill for all entries of theta together, where it is known."""
+    scores = (array[replicates.rows][:most] for array in (replicates.energy, replicates.belief_energy))
+    found = usefulness.energy_skill(*scores, confidence=confidence)
+    return [] if math.isnan(found.estimate) else [found]
+
+
+@dataclass(frozen=True)
+class Region:
+    """How often regions that the output itself gives, of a nominal probability, contain the truth."""
+
+    nominal: float
+    share: float
+    low: float
+    high: float
+
+
+def region_off(column: Column, alpha: float) -> Region | None:
+    """Return the first of the usual regions whose coverage is not the nominal one for sure; None if none is.
+
+    Small distances are inside where the test function is a distance, large values where it is a density.
+    """
+    u = column.u
+    for nominal in _REGIONS:
+        inside = u <= nominal if column.kind == "mahalanobis" else u >= 1 - nominal
+        hits = int(inside.sum())
+        low, high = clopper_pearson(hits, u.size, 1 - alpha / len(_REGIONS), column.lost)
+        if not low <= nominal <= high:
+            return Region(nominal, hits / u.size, low, high)
+    return None
+
+
+class AgainstBelief:
+    """One draw of every output in units of the belief.
+
+    Parameters
+    ----------
+    column
+        Of a test function of theta alone.
+    """
+
+    def __init__(self, column: Column) -> None:
+        self.column = column
+
+    @cached_property
+    def outside(self) -> int:
+        """How many draws lie where the belief has no probability."""
+        return int(np.isinf(self.column.array("weak_z")).sum())
+
+    def fit(self, confidence: float) -> SpreadAndBias | None:
+        """Return spread and shift; None if they cannot be told."""
+        column, z = self.column, self.column.array("weak_z")
+        if not np.isfinite(z).all():
+            values, other = column.array("weak_value"), column.replicates.reference[:, column.k]
+            if other.size < 2 or not np.isfinite(other).all() or not np.isfinite(values).all() or other.std() <= 0:
+                return None
+            z = (values - other.mean()) / other.std(ddof=1)
+        return effects.spread_and_bias(z, confidence=confidence) if z.size > 3 else None
+
+
+# Everything.
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,18 +189,18 @@ class Measures:
     rows
         One per test function and measure; ``f`` is "(all)" for those of all test functions together. ``within`` is "-":
         no tolerance is asked about.
-    level
-        Confidence level of every interval on its own; those named "largest" hold over all test functions.
+    confidence
+        That of every interval on its own; those named "largest" hold over all test functions.
     n, lost
         Replicates, and how many of them were lost.
     """
 
-    rows: tuple[MeasureRow, ...]
-    level: float
+    rows: tuple[Interval, ...]
+    confidence: float
     n: int
     lost: int
 
-    def row(self, name: str, f: str = ALL) -> MeasureRow:
+    def row(self, name: str, f: str = ALL) -> Interval:
         """Return the row of a measure of a test function.
 
         Raises
@@ -76,13 +217,13 @@ class Measures:
     def to_dict(self) -> dict[str, Any]:
         """Return the measures as plain data for JSON; numbers that are not finite become None."""
         rows = [
-            {key: None if isinstance(v, float) and not math.isfinite(v) else v for key, v in asdict(row).items()}
+            {key: None if isinstance(v, float) and not math.isfinite(v) else v for key, v in as_row(row).items()}
             for row in self.rows
         ]
-        return {"level": self.level, "n": self.n, "lost": self.lost, "measures": rows}
+        return {"confidence": self.confidence, "n": self.n, "lost": self.lost, "measures": rows}
 
     def __str__(self) -> str:
-        cells = [("test function", "measure", "estimate", f"{100 * self.level:g} % interval", "ideal")]
+        cells = [("test function", "measure", "estimate", f"{100 * self.confidence:g} % interval", "ideal")]
         for row in self.rows:
             digits = decimals(row)
             interval = f"{number(row.low, digits)} to {number(row.high, digits)}"
@@ -94,15 +235,15 @@ class Measures:
         raise TypeError("Measures is not iterable; use measures.rows, or measures.row(name, f).")
 
 
-def measure(source: Result | Replicates, *, level: float = 0.95) -> Measures:
+def measure(source: Result | Replicates, *, confidence: float = 0.95) -> Measures:
     """Measure how far from calibrated, and whether of any use, with an interval for every number.
 
     Parameters
     ----------
     source
         A Result, or the Replicates of a run.
-    level
-        Confidence level of each interval alone.
+    confidence
+        That of each interval alone.
 
     Returns
     -------
@@ -115,8 +256,8 @@ def measure(source: Result | Replicates, *, level: float = 0.95) -> Measures:
 
     Notes
     -----
-    *Largest.* The intervals are those that the test functions have jointly: single ones, at the level that a Gaussian
-    multiplier bootstrap of the largest studentised error gives, with the influence of each replicate on all estimates.
+    *Largest.* The intervals are those that the test functions have jointly: single ones, at the confidence that a
+    Gaussian multiplier bootstrap of the largest studentised error gives, with the influence of each replicate on all.
     Measured for a family of three at n = 200 and 1000 (200 repetitions, 1000 where those left 0.93 to 0.97; z Gaussian,
     Gamma(4) and t_5; exact and M = 9, 19, 99): where the truth is 0, |bias| 0.935 to 0.97, |log spread| 0.93 to 0.965
     but 0.92 for t_5 on exact z at n = 200, the KS distance 0.94 to 0.975; otherwise 0.96 to 1, 0.96 to 1 and 0.98 to 1:
@@ -135,8 +276,8 @@ def measure(source: Result | Replicates, *, level: float = 0.95) -> Measures:
 
     Examples
     --------
-    >>> from ringtrue import Normal, Study, run
-    >>> half = run(Study(Normal(0, 1), lambda theta, rng: theta + rng.normal(), lambda mu0, y: Normal(y / 2, 0.5), 500))
+    >>> from ringtrue import Normal, run
+    >>> half = run(Normal(0, 1), lambda theta, rng: theta + rng.normal(), lambda mu0, y: Normal(y / 2, 0.5), n=500)
     >>> row = measure(half).row("spread", "theta")
     >>> row.low < 2**0.5 < row.high
     True
@@ -144,311 +285,175 @@ def measure(source: Result | Replicates, *, level: float = 0.95) -> Measures:
     replicates = source.replicates if isinstance(source, Result) else source
     if not isinstance(replicates, Replicates):
         raise TypeError(f"measure needs a Result or Replicates, but {type(source).__name__} arrived.")
-    if not 0 < level < 1:
-        raise InvalidStudy(f"level must lie strictly between 0 and 1, but {level!r} arrived; for 95 % pass 0.95.")
-    if len(replicates.failures) == replicates.n:
+    need_fraction(confidence=confidence)
+    if replicates.lost == replicates.n:
         raise InvalidStudy(f"at least one replicate is needed, but all {replicates.n} were lost.")
-    strong = [k for k, column in enumerate(replicates.columns) if column.level == "strong"]
     rows = [
-        _row(replicates.columns[k].name, m)
-        for k in strong
-        for m in (
-            *_size(replicates, k, level),
-            *_of_use(replicates, k, level),
-            *weak_distance(replicates, k, level=level),
-        )
+        replace(m, f=column.name)
+        for column in strong_columns(replicates)
+        for m in (*_every_size(column, confidence), *_every_use(column, confidence), *weak_distance(column, confidence))
     ]
-    together = (*over_family(replicates, level=level), *_of_gaussians(replicates, level), *_of_all(replicates, level))
-    rows += [_row(ALL, m) for m in together]
-    return Measures(tuple(rows), level, replicates.n, len(replicates.failures))
+    together_rows = [
+        *over_family(replicates, confidence=confidence),
+        *_of_gaussians(replicates, confidence),
+        *energy_skill(replicates, confidence=confidence),
+    ]
+    rows += [replace(m, f=ALL) for m in together_rows]
+    return Measures(tuple(rows), confidence, replicates.n, replicates.lost)
 
 
-def _row(f: str, m: Measure) -> MeasureRow:
-    return MeasureRow(f, m.name, m.estimate, m.low, m.high, m.ideal, "-")
-
-
-def _named(name: str, m: Measure) -> Measure:
-    return Measure(name, m.estimate, m.low, m.high, m.ideal)
-
-
-def _values(replicates: Replicates, k: int) -> tuple[Any, Any, int | None]:
-    """Return u or ranks, z or ranks, and among how many draws."""
-    draws = replicates.lattice(k)
-    if draws:
-        ranks = replicates.rank[replicates.rows, k]
-        return ranks, ranks, draws
-    return replicates.ordered(k), replicates.z[replicates.rows, k], None
-
-
-def _size(replicates: Replicates, k: int, level: float) -> list[Measure]:
-    values, scores, draws = _values(replicates, k)
-    lost = len(replicates.failures)
-    both = miscalibration.spread_and_bias(scores, draws=draws, level=level, lost=lost)
+def _every_size(column: Column, confidence: float) -> list[Interval]:
+    values, scores, about = column.values, column.scores, {"draws": column.draws, "lost": column.lost}
     return [
-        both.spread,
-        both.bias,
-        miscalibration.coverage(values, draws=draws, level=level, lost=lost),
-        _named("KS distance", miscalibration.distance(values, draws=draws, level=level, lost=lost)),
-        miscalibration.wasserstein(values, draws=draws, level=level, lost=lost),
-        miscalibration.cramer_von_mises(values, draws=draws, level=level, lost=lost),
-        miscalibration.divergence(scores, draws=draws, level=level, lost=lost),
-        miscalibration.variance_ratio(values, draws=draws, level=level, lost=lost),
+        *sizes(column, confidence=confidence),
+        effects.wasserstein(values, confidence=confidence, **about),
+        effects.cramer_von_mises(values, confidence=confidence, **about),
+        effects.divergence(scores, confidence=confidence, **about),
+        effects.variance_ratio(values, confidence=confidence, **about),
     ]
 
 
-def _of_use(replicates: Replicates, k: int, level: float) -> list[Measure]:
-    """Return contraction, skill, interval skill and correlation of column k, where they are known."""
-    kept = replicates.rows
-    truth, mean, sd, crps, interval = (
-        getattr(replicates, name)[kept, k] for name in ("truth", "mean", "sd", "crps", "interval")
-    )
+def _every_use(column: Column, confidence: float) -> list[Interval]:
+    """Return contraction, skill, interval skill and correlation, where they are known."""
+    truth, mean, sd, crps, interval = (column.array(name) for name in ("truth", "mean", "sd", "crps", "interval"))
     if not np.isfinite(truth).all():
         return []
-    found = [usefulness.correlation(truth, mean, level=level)]
-    if replicates.of_belief:
+    found = [usefulness.correlation(truth, mean, confidence=confidence)]
+    if column.replicates.header.of_belief:
         found = [
-            usefulness.contraction(truth, sd, level=level),
-            usefulness.skill(truth, crps, level=level),
-            usefulness.interval_skill(truth, interval, level=level),
+            usefulness.contraction(truth, sd, confidence=confidence),
+            usefulness.skill(truth, crps, confidence=confidence),
+            usefulness.interval_skill(truth, interval, confidence=confidence),
             *found,
         ]
     return [m for m in found if not math.isnan(m.estimate)]
 
 
-def _of_all(replicates: Replicates, level: float) -> list[Measure]:
-    """Return the skill for all entries of theta together, where it is known."""
-    kept = replicates.rows
-    found = usefulness.energy_skill(replicates.energy[kept], replicates.belief_energy[kept], level=level)
-    return [] if math.isnan(found.estimate) else [found]
-
-
 # The weak level.
 
 
-def weak_distance(replicates: Replicates, k: int, *, level: float) -> list[Measure]:
-    """Return the distance between the data-averaged output and mu0 for column k; nothing if mu0's law is not known.
+def _drawn_weak_distance(column: Column, confidence: float) -> Interval:
+    assert column.weak is not None
+    found = effects.distance(column.weak, confidence=confidence, lost=column.lost)
+    return replace(found, name="weak KS distance")
+
+
+def weak_distance(column: Column, confidence: float) -> list[Interval]:
+    """Return the distance between the data-averaged output and mu0; nothing if mu0's law is not known.
 
     Examples
     --------
-    >>> from ringtrue import Normal, Study, run
-    >>> study = Study(Normal(0, 1), lambda theta, rng: theta + rng.normal(), lambda mu0, y: Normal(y / 2, 0.7), 500)
-    >>> weak_distance(run(study), 0, level=0.95)[0].low
+    >>> from ringtrue import Normal, run
+    >>> ran = run(Normal(0, 1), lambda theta, rng: theta + rng.normal(), lambda mu0, y: Normal(y / 2, 0.7), n=500)
+    >>> weak_distance(Column(ran, 0), 0.95)[0].low
     0.0
     """
-    kept, lost = replicates.rows, len(replicates.failures)
-    position = replicates.weak_u[kept, k]
+    position = column.array("weak_u")
     if position.size < 2 or np.isnan(position).any():
         return []
-    if not _all_normal(replicates, k):
-        one = miscalibration.distance(replicates.weak_ordered(k), level=level, lost=lost)
-        return [_named("weak KS distance", one)]
-    points = np.argsort(position)[_spaced(position.size, min(_POINTS, max(_NUMBERS // position.size, 25)))]
-    mean, covariance = _averaged(
-        replicates.mean[kept, k], replicates.sd[kept, k], replicates.weak_value[kept, k][points]
-    )
+    if not _all_normal(column):
+        return [_drawn_weak_distance(column, confidence)]
+    points = np.argsort(position)[together.spaced(position.size, min(_POINTS, max(_NUMBERS // position.size, 25)))]
+    mean, covariance = together.averaged(column.array("mean"), column.array("sd"), column.array("weak_value")[points])
     gap = mean - position[points]
-    found = norm_interval(gap, covariance, largest, level=level, observed=float(largest(gap)))
-    slack = lost / replicates.n
+    found = norm_interval(gap, covariance, largest, confidence=confidence, observed=float(largest(gap)))
+    slack = column.lost / column.replicates.n
     low, high = max(0.0, found.low - slack), min(1.0, found.high + slack)
-    return [Measure("weak KS distance", found.estimate, low, high, 0.0)]
+    return [Interval("weak KS distance", found.estimate, low, high, 0.0)]
 
 
-def _all_normal(replicates: Replicates, k: int) -> bool:
+def _all_normal(column: Column) -> bool:
     """Whether z is the standardised truth for every replicate, as for normal laws only."""
-    kept = replicates.rows
-    if replicates.draws[kept, k].any():
+    if column.array("draws").any():
         return False
-    z = replicates.z[kept, k]
+    z = column.array("z")
     with np.errstate(invalid="ignore", divide="ignore"):
-        standardised = (replicates.truth[kept, k] - replicates.mean[kept, k]) / replicates.sd[kept, k]
+        standardised = (column.array("truth") - column.array("mean")) / column.array("sd")
         return bool(np.all(np.abs(z - standardised) <= 1e-9 * np.maximum(np.abs(z), 1)))
 
 
-def _spaced(n: int, points: int) -> NDArray[np.int64]:
-    """Return indices spread evenly over a sorted sample."""
-    return np.unique(((np.arange(min(points, n)) + 0.5) * n / min(points, n)).astype(np.int64))
+# All test functions together.
 
 
-def _averaged(mean: Floats, sd: Floats, points: Floats) -> tuple[Floats, Floats]:
-    """Return the average of normal laws at some points, and the covariance of its noise; a few laws at a time."""
-    total, outer = np.zeros(points.size), np.zeros((points.size, points.size))
-    # Differences from one of the laws, so that laws which are all the same have no noise.
-    first = special.ndtr((points - mean[0]) / sd[0])
-    for start in range(0, mean.size, 4096):
-        part = slice(start, start + 4096)
-        below = special.ndtr((points - mean[part, None]) / sd[part, None]) - first
-        total += below.sum(axis=0)
-        outer += below.T @ below
-    average = total / mean.size
-    return first + average, (outer / mean.size - np.outer(average, average)) / (mean.size - 1)
-
-
-# The largest over a family.
-
-
-def over_family(replicates: Replicates, *, level: float) -> list[Measure]:
+def over_family(replicates: Replicates, *, confidence: float) -> list[Interval]:
     """Return the largest |log spread|, |bias| and KS distance over all strong test functions, if there are several.
 
     Examples
     --------
-    >>> from ringtrue import Normal, Study, run
-    >>> study = Study(Normal(0, 1), lambda theta, rng: theta + rng.normal(), lambda mu0, y: Normal(y / 2, 0.7), 500)
-    >>> [m.name for m in over_family(run(study), level=0.95)]
+    >>> from ringtrue import Normal, run
+    >>> ran = run(Normal(0, 1), lambda theta, rng: theta + rng.normal(), lambda mu0, y: Normal(y / 2, 0.7), n=500)
+    >>> [m.name for m in over_family(ran, confidence=0.95)]
     ['largest |log spread|', 'largest |bias|', 'largest KS distance']
     """
-    strong = [k for k, column in enumerate(replicates.columns) if column.level == "strong"]
-    if len(strong) < 2:
+    columns = strong_columns(replicates)
+    if len(columns) < 2:
         return []
-    parts = [_values(replicates, k)[1:] for k in strong]
-    alone = [None if replicates.failures else influences(scores, draws=draws) for scores, draws in parts]
+    alone = [None if column.lost else influences(column.scores, draws=column.draws) for column in columns]
     known = [one for one in alone if one is not None]
-    rng = Streams(replicates.seed).generator("judgement", (1 << 32) + 3)
-    each = [1 - (1 - level) / len(strong)] * 2  # shares of the error budget, which lost replicates need
-    if len(known) == len(strong):
-        each = [_level_of_each(known, column, level, rng) for column in (1, 0)]
-    return [*_largest_of_intervals(replicates, strong, *each), _largest_distance(replicates, strong, level, rng)]
+    rng = stream(replicates, 3)
+    each = [1 - (1 - confidence) / len(columns)] * 2  # shares of the error budget, which lost replicates need
+    if len(known) == len(columns):
+        each = [together.confidence_of_each(known, place, confidence, rng) for place in (1, 0)]
+    return [*_largest_of_intervals(columns, *each), _largest_distance(columns, confidence, rng)]
 
 
-def _level_of_each(known: Sequence[Influences], column: int, level: float, rng: np.random.Generator) -> float:
-    """Return the level of single intervals that hold jointly, from what every replicate adds to each estimate."""
-    values = np.column_stack([one.values[:, column] for one in known])
-    size = np.sqrt(np.square(values).mean(axis=0))
-    values = values / np.where(size > 0, size, 1.0)
-    reach = _joint_reach(values.T @ values / len(values), level, rng)
-    return max(math.erf(reach / math.sqrt(2)), level)
-
-
-def _joint_reach(covariance: Floats, level: float, rng: np.random.Generator) -> float:
-    """Return the quantile of the largest absolute entry of a Gaussian vector.
-
-    Given the data, sums of influences with Gaussian multipliers are exactly such a vector. Levels whose tail the draws
-    do not resolve get Bonferroni's bound, which is nearly sharp there.
-    """
-    if (1 - level) * _DRAWS < 10:
-        largest_error = math.sqrt(float(np.diag(covariance).max()))
-        return largest_error * student(1 - (1 - level) / len(covariance), math.inf)
-    values, vectors = np.linalg.eigh(covariance)
-    drawn = (rng.standard_normal((_DRAWS, len(values))) * np.sqrt(np.maximum(values, 0))) @ vectors.T
-    return float(np.quantile(np.abs(drawn).max(axis=1), level))
-
-
-def _largest_of_intervals(
-    replicates: Replicates, strong: Sequence[int], of_spread: float, of_bias: float
-) -> list[Measure]:
-    """Return the largest |log spread| and |bias| from single intervals at these levels."""
-    parts, lost = [_values(replicates, k)[1:] for k in strong], len(replicates.failures)
-
-    def fits(level: float) -> list[miscalibration.SpreadAndBias]:
-        return [miscalibration.spread_and_bias(scores, draws=draws, level=level, lost=lost) for scores, draws in parts]
-
+def _largest_of_intervals(columns: Sequence[Column], of_spread: float, of_bias: float) -> list[Interval]:
+    """Return the largest |log spread| and |bias| from single intervals of these confidences."""
+    spreads = [spread_and_bias(column, confidence=of_spread).spread for column in columns]
+    biases = [spread_and_bias(column, confidence=of_bias).bias for column in columns]
     with np.errstate(divide="ignore"):
-        spread = np.log([(m.spread.estimate, m.spread.low, m.spread.high) for m in fits(of_spread)]).T
-    bias = np.array([(m.bias.estimate, m.bias.low, m.bias.high) for m in fits(of_bias)]).T
-    return [_largest_absolute("largest |log spread|", *spread), _largest_absolute("largest |bias|", *bias)]
+        spread = np.log([(m.estimate, m.low, m.high) for m in spreads]).T
+    bias = np.array([(m.estimate, m.low, m.high) for m in biases]).T
+    return [
+        together.largest_absolute("largest |log spread|", *spread),
+        together.largest_absolute("largest |bias|", *bias),
+    ]
 
 
-def _largest_absolute(name: str, centre: Floats, low: Floats, high: Floats) -> Measure:
-    least = np.maximum(0.0, np.maximum(low, -high))
-    most = np.maximum(np.abs(low), np.abs(high))
-    return Measure(name, float(np.abs(centre).max()), float(least.max()), float(most.max()), 0.0)
-
-
-def _largest_distance(replicates: Replicates, strong: Sequence[int], level: float, rng: np.random.Generator) -> Measure:
+def _largest_distance(columns: Sequence[Column], confidence: float, rng: Generator) -> Interval:
     """Return the largest KS distance, from the joint noise of all empirical laws at some points."""
-    estimates = []
-    for k in strong:
-        values, _, draws = _values(replicates, k)
-        estimates.append(miscalibration.distance(values, draws=draws, level=level).estimate)
-    lost, n = len(replicates.failures), replicates.n - len(replicates.failures)
-    share = lost / replicates.n
-    reach = math.sqrt(math.log(2 * len(strong) / (1 - level)) / (2 * n))
-    if len(strong) <= _COLUMNS // 8 and n > 1:
-        reach = min(reach, _joint_distance(replicates, strong, level, rng) / math.sqrt(n))
-    top = max(estimates)
-    return Measure("largest KS distance", top, max(0.0, top - reach - share), min(1.0, top + reach + share), 0.0)
+    one, n = columns[0], columns[0].n
+    share = one.lost / one.replicates.n
+    top = max(effects.distance(c.values, draws=c.draws, confidence=confidence).estimate for c in columns)
+    reach = math.sqrt(math.log(2 * len(columns) / (1 - confidence)) / (2 * n))
+    if len(columns) <= _COLUMNS // 8 and n > 1:
+        reach = min(reach, _joint_distance(columns, confidence, rng) / math.sqrt(n))
+    return Interval("largest KS distance", top, max(0.0, top - reach - share), min(1.0, top + reach + share), 0.0)
 
 
-def _joint_distance(replicates: Replicates, strong: Sequence[int], level: float, rng: np.random.Generator) -> float:
+def _joint_distance(columns: Sequence[Column], confidence: float, rng: Generator) -> float:
     """Return root n times the quantile of the largest error of all empirical laws."""
-    points = min(_COLUMNS // len(strong), 32)
-    rows = np.arange(replicates.n)[replicates.rows]
-    rows = rows[_spaced(rows.size, _ROWS)]
+    points = min(_COLUMNS // len(columns), 32)
+    rows = together.spaced(columns[0].n, _ROWS)
     between = 0.0
-    columns = []
-    for k in strong:
-        draws = replicates.lattice(k)
+    parts = []
+    for column in columns:
+        draws = column.draws
         step = 1 if draws is None else max(1, (draws + 1) // points)
         levels = np.arange(1, points) / points if draws is None else np.arange(step, draws + 1, step) / (draws + 1)
         if draws is None or step > 1:  # a path is larger between the points by this much on average
             between = max(between, 0.5826 / math.sqrt(levels.size + 1))
-        columns.append(replicates.u[rows, k, None] <= levels)
-    below = np.concatenate(columns, axis=1).astype(np.float32)
+        parts.append(column.u[rows, None] <= levels)
+    below = np.concatenate(parts, axis=1).astype(np.float32)
     below -= below.mean(axis=0)
-    return _joint_reach((below.T @ below).astype(np.float64) / len(below), level, rng) + between
+    return together.joint_reach((below.T @ below).astype(np.float64) / len(below), confidence, rng) + between
 
 
-# Gaussian outputs.
-
-
-def _of_gaussians(replicates: Replicates, level: float) -> list[Measure]:
+def _of_gaussians(replicates: Replicates, confidence: float) -> list[Interval]:
     """Return ANEES/d and NCI, if the Mahalanobis distance was asked about and the dimension can be told."""
-    name = Mahalanobis().name
-    asked = [k for k, column in enumerate(replicates.columns) if (column.name, column.level) == (name, "auto")]
+    asked = [column for column in columns_of(replicates) if column.kind == "mahalanobis"]
     if not asked:
         return []
-    kept = replicates.rows
-    squares, mean = replicates.truth[kept, asked[0]], replicates.mean[kept, asked[0]]
-    n, draws = squares.size, max(int(replicates.draws[kept, asked[0]].min()), 1)
+    squares, mean = asked[0].array("truth"), asked[0].array("mean")
+    n, draws = squares.size, max(asked[0].fewest_and_most[0], 1)
     # Under the output the distance has mean d; its draws tell which whole number that is.
     d = max(round(float(mean.mean())), 1)
     if n < 4 or math.sqrt(2 * d / (n * min(draws, 100))) > 0.15:
         return []
-    found = [_anees(squares / d, level)]
-    coordinates = [k for k, column in enumerate(replicates.columns) if column.coordinate]
-    errors = replicates.truth[kept][:, coordinates] - replicates.mean[kept][:, coordinates]
-    if len(coordinates) == d and n > d + 2 and np.isfinite(errors).all() and (errors != 0).any(axis=1).all():
+    found = [together.anees(squares / d, confidence)]
+    entries = [column.k for column in columns_of(replicates) if column.kind == "coordinate"]
+    errors = (replicates.truth[replicates.rows] - replicates.mean[replicates.rows])[:, entries]
+    if len(entries) == d and n > d + 2 and np.isfinite(errors).all() and (errors != 0).any(axis=1).all():
         with suppress(np.linalg.LinAlgError):  # errors that do not fill d dimensions have no metric of their own
-            found.append(_nci(squares, errors, level))
+            found.append(together.nci(squares, errors, confidence))
     return found
-
-
-def _anees(scaled: Floats, level: float) -> Measure:
-    """Return the mean, with Student's interval on the logarithm."""
-    centre = float(scaled.mean())
-    if centre == 0:  # outputs that know the truth; nothing tells how nearly
-        return Measure("ANEES/d", 0.0, 0.0, math.inf, 1.0)
-    error = float(scaled.std(ddof=1)) / math.sqrt(scaled.size) / centre
-    half = student(level, freedom(scaled - centre)) * error
-    return Measure("ANEES/d", centre, centre * math.exp(-half), centre * math.exp(min(half, 700.0)), 1.0)
-
-
-def _nci(squares: Floats, errors: Floats, level: float) -> Measure:
-    """Return the mean log ratio of the two metrics; the estimated one has an influence, and a bias, of its own."""
-    n = len(errors)
-    logs = np.log(np.maximum(squares, 1e-300))
-    white = np.linalg.solve(np.linalg.cholesky(errors.T @ errors / n), errors.T).T
-    own = np.square(white).sum(axis=1)
-    slope = (white / own[:, None]).T @ white / n
-    ratio = logs - np.log(own)
-    influence = ratio - ratio.mean() + np.einsum("ij,jk,ik->i", white, slope, white) - np.trace(slope)
-    centre, decibel = _without_bias(logs, white), 10 / math.log(10)
-    half = student(level, freedom(influence)) * float(influence.std(ddof=1)) / math.sqrt(n)
-    return Measure("NCI (dB)", decibel * centre, decibel * (centre - half), decibel * (centre + half), 0.0)
-
-
-def _without_bias(logs: Floats, white: Floats) -> float:
-    """Return the mean log ratio, by a jackknife that leaves out groups."""
-
-    def ratio(rows: Any) -> float:
-        kept = white[rows]
-        root = np.linalg.cholesky(kept.T @ kept / len(kept))
-        own = np.square(np.linalg.solve(root, kept.T)).sum(axis=0)
-        return float(np.mean(logs[rows] - np.log(own)))
-
-    n, d = white.shape
-    groups = min(int(n), _GROUPS)
-    if n < 4 * d:  # where leaving out a group may leave no covariance
-        return ratio(slice(None))
-    group = np.arange(n) * groups // n
-    left = math.fsum(ratio(group != g) for g in range(groups)) / groups
-    return groups * ratio(slice(None)) - (groups - 1) * left

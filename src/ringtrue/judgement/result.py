@@ -6,109 +6,20 @@ statistics and reaches no verdicts.
 
 from __future__ import annotations
 
+import html
 import math
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from enum import Enum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, NoReturn
 
 from ..errors import InvalidStudy, Miscalibrated
-from ..functions.contract import Level
-from ..replicates.record import Replicates
-from ..statistics.effects import Measure
-
-#: Decimals of a number, at most.
-_MOST = 6
-
-
-class Verdict(Enum):
-    """The three possible answers; there is no "calibrated" from the absence of evidence."""
-
-    MISCALIBRATED = "miscalibrated"
-    WITHIN_TOLERANCE = "within tolerance"
-    INCONCLUSIVE = "inconclusive"
-
-
-@dataclass(frozen=True)
-class Tolerance:
-    """How large an error may be and still not matter.
-
-    Parameters
-    ----------
-    spread
-        Relative error of the reported sd.
-    bias
-        Error of location in units of the reported sd.
-    coverage
-        Error of the coverage of nominal 90 % intervals.
-    distance
-        Kolmogorov distance of the law of u from uniform; it only excuses an error of shape that a test has found.
-
-    Examples
-    --------
-    >>> Tolerance(spread=0.2).bias
-    0.1
-    """
-
-    spread: float = 0.1
-    bias: float = 0.1
-    coverage: float = 0.05
-    distance: float = 0.05
-
-    def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if not value > 0 or not math.isfinite(value):
-                raise InvalidStudy(f"the tolerance of {name} must be a positive number, but {value!r} arrived.")
-
-    def limits(self, name: str, ideal: float) -> tuple[float, float]:
-        """Return the interval in which a measure does not matter."""
-        if name == "spread":
-            return 1 / (1 + self.spread), 1 + self.spread
-        if name.endswith("KS distance"):
-            return -math.inf, self.distance
-        width = self.bias if name == "bias" else self.coverage
-        return ideal - width, ideal + width
-
-
-@dataclass(frozen=True)
-class TestRow:
-    """One test: its level, test function, method, statistic, p-value alone and adjusted within its level, route."""
-
-    __test__ = False  # not a pytest class
-
-    level: Level
-    f: str
-    method: str
-    statistic: float
-    pvalue: float
-    adjusted: float
-    route: str
-    n: int
-
-
-@dataclass(frozen=True)
-class MeasureRow:
-    """One measure of one test function with its interval.
-
-    ``within`` says whether the measure is in tolerance: "yes" if the whole interval is, "no" if none of it is, "open"
-    otherwise; the intervals of such measures are simultaneous. Contraction and skill say whether an output is of any
-    use, which is no part of the verdict: they have no ideal (nan), no tolerance ("-"), and each its own interval.
-    """
-
-    f: str
-    name: str
-    estimate: float
-    low: float
-    high: float
-    ideal: float
-    within: Literal["yes", "no", "open", "-"]
-
-    @property
-    def certified(self) -> bool:
-        """Whether the whole interval is in tolerance."""
-        return self.within == "yes"
+from ..replicates.record import Failure, Replicates
+from ..statistics.effects import Interval
+from .levels import Evidence, TestRow
+from .text import as_row, cell, counted, decimals, format_p, near, number, plain, table
+from .verdict import Tolerance, Verdict
 
 
 @dataclass(frozen=True)
@@ -126,13 +37,74 @@ class Resolution:
         if math.isnan(self.bias):
             return "What this run could have seen is known for the default test without lost replicates only."
         ends = [
-            f"{word} {_near(x, 1)}"
+            f"{word} {near(x, 1)}"
             for word, x in (("above", self.over_confident), ("below", self.under_confident))
             if 0 < x < math.inf
         ]
         spread = f"a spread factor {' or '.join(ends)}, " if ends else ""
         missed = "" if ends else ", but no error of spread"
-        return f"This run would have seen, with 80 % chance: {spread}a bias beyond {_near(self.bias, 0)} sd{missed}."
+        return f"This run would have seen, with 80 % chance: {spread}a bias beyond {near(self.bias, 0)} sd{missed}."
+
+
+@dataclass(frozen=True)
+class FunctionResult:
+    """What a result says of one test function.
+
+    Attributes
+    ----------
+    name
+        Of the test function.
+    tests, measures
+        Its rows of evidence and of size.
+    """
+
+    name: str
+    tests: tuple[TestRow, ...]
+    measures: tuple[Interval, ...]
+
+    @property
+    def spread(self) -> Interval:
+        """The factor that the reported sd should be multiplied by."""
+        return self.measure("spread")
+
+    @property
+    def bias(self) -> Interval:
+        """How far the truth lies above the outputs, in reported sds."""
+        return self.measure("bias")
+
+    @property
+    def coverage(self) -> Interval:
+        """How often central 90 % intervals, or the nearest that draws allow, contain the truth."""
+        return self.measure("coverage")
+
+    @property
+    def distance(self) -> Interval:
+        """The largest error of a one-sided probability."""
+        return self.measure("KS distance")
+
+    @property
+    def pvalue(self) -> float:
+        """The smallest of its adjusted p-values."""
+        return min(row.adjusted for row in self.tests)
+
+    def measure(self, name: str) -> Interval:
+        """Return a measure by its name, or say which there are."""
+        found = next((m for m in self.measures if m.name == name), None)
+        if found is None:
+            raise InvalidStudy(
+                f"{name!r} of {self.name!r} was not measured; measured were {[m.name for m in self.measures]}."
+            )
+        return found
+
+    def __str__(self) -> str:
+        return "\n".join([*(f"{row.level}: {format_p(row.adjusted)}" for row in self.tests), *map(str, self.measures)])
+
+
+class Tested(dict[str, Evidence]):
+    """The evidence by level; asking for one that was not tested says which were."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise InvalidStudy(f"level must be one of {sorted(self)}, which this result tested, but {name!r} came.")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,44 +115,62 @@ class Result:
     ----------
     verdict, sentence
         The answer, and what a person can do about it.
+    pvalue
+        The p-value of the verdict, over all levels that concern calibration and all test functions: strong and auto
+        share four fifths of the error budget, weak has one fifth. The exact level answers another question and does
+        not enter.
     tests, measures
-        Rows of evidence and of size.
+        Rows of evidence and of size. The intervals of measures are simultaneous, but for contraction and skill: these
+        say whether an output is of any use, which is no part of the verdict, and have no ideal and no tolerance.
     levels
-        The global p-value of every level that was tested.
+        The evidence of every level that was tested: ``result.levels["strong"].pvalue``.
     replicates
         What the judgement rests on.
     """
 
     verdict: Verdict
     sentence: str
-    tests: tuple[TestRow, ...]
-    measures: tuple[MeasureRow, ...]
-    levels: dict[Level, float]
-    overall: float
+    pvalue: float
+    levels: Tested
+    measures: tuple[Interval, ...]
     resolution: Resolution
     replicates: Replicates
     alpha: float
     tolerance: Tolerance
     notes: tuple[str, ...] = ()
 
-    def pvalue(self, level: Level | None = None) -> float:
-        """Return the global p-value of a level, over all its test functions; without a level, that of the verdict.
+    @property
+    def tests(self) -> tuple[TestRow, ...]:
+        """The tests of all levels."""
+        return tuple(row for found in self.levels.values() for row in found.rows)
 
-        The verdict's p-value covers the levels that concern calibration: strong and auto share four fifths of the
-        error budget, weak has one fifth. The exact level answers another question and does not enter.
-        """
-        if level is None:
-            return self.overall
-        if level not in self.levels:
-            raise InvalidStudy(
-                f"level must be one of {sorted(self.levels)}, which this result tested, but {level!r} came."
-            )
-        return self.levels[level]
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """The replicates that were lost."""
+        return self.replicates.failures
 
-    def assert_calibrated(self) -> None:
-        """Raise Miscalibrated, with the sentence as message, if the verdict is MISCALIBRATED."""
+    def __getitem__(self, name: str) -> FunctionResult:
+        tests = tuple(row for row in self.tests if row.f == name)
+        measures = tuple(m for m in self.measures if m.f == name)
+        if not tests and not measures:
+            known = ", ".join(repr(function.name) for function in self.replicates.functions[:10])
+            raise InvalidStudy(f"a test function of this result was expected, such as {known}, but {name!r} arrived.")
+        return FunctionResult(name, tests, measures)
+
+    def assert_not_miscalibrated(self) -> Result:
+        """Return the result, or raise Miscalibrated with the sentence as message if the verdict is MISCALIBRATED."""
         if self.verdict is Verdict.MISCALIBRATED:
             raise Miscalibrated(self.sentence)
+        return self
+
+    def assert_within_tolerance(self) -> Result:
+        """Return the result, or raise Miscalibrated with the sentence as message if it is not WITHIN_TOLERANCE.
+
+        A run that is too small to tell does not pass.
+        """
+        if self.verdict is not Verdict.WITHIN_TOLERANCE:
+            raise Miscalibrated(self.sentence)
+        return self
 
     # The doors to what is below: imported when they are opened, since pictures and tables are not every run's.
 
@@ -210,14 +200,14 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain data for JSON; numbers that are not finite become None."""
-        plain: dict[str, Any] = _plain(
+        found: dict[str, Any] = plain(
             {
-                "verdict": self.verdict.name,
+                "verdict": self.verdict.value,
                 "sentence": self.sentence,
-                "pvalue": self.overall,
-                "levels": self.levels,
+                "pvalue": self.pvalue,
+                "levels": {name: found.pvalue for name, found in self.levels.items()},
                 "tests": [asdict(row) for row in self.tests],
-                "measures": [asdict(row) for row in self.measures],
+                "measures": [as_row(row) for row in self.measures],
                 "resolution": asdict(self.resolution),
                 "n": self.replicates.n,
                 "seed": self.replicates.seed,
@@ -230,18 +220,26 @@ class Result:
                 "notes": list(self.notes),
             }
         )
-        return plain
+        return found
 
     def __str__(self) -> str:
-        parts = [self.sentence, _tests_table(self.tests), _measures_table(self.measures, self.alpha), self._footer()]
+        parts = [self.sentence, tests_table(self.tests), measures_table(self.measures, self.alpha), self._footer()]
         return "\n\n".join(part for part in parts if part)
 
+    def _repr_html_(self) -> str:
+        head, _, rest = str(self).partition("\n\n")
+        return f"<p><strong>{html.escape(head)}</strong></p><pre>{html.escape(rest)}</pre>"
+
     def __repr__(self) -> str:
-        return f"Result({self.verdict.name}, {format_p(self.overall)}, n={self.replicates.n})"
+        return f"Result({self.verdict.name}, {format_p(self.pvalue)}, n={self.replicates.n})"
 
     def __iter__(self) -> Iterator[Any]:
+        raise TypeError("Result is not iterable; use result.verdict, result.pvalue, result.tests, result.measures.")
+
+    def __bool__(self) -> NoReturn:
         raise TypeError(
-            "Result is not iterable; use result.verdict, result.pvalue(level), result.tests, result.measures."
+            "a Result is neither true nor false, since there are three verdicts; compare result.verdict, or call "
+            "result.assert_within_tolerance() or result.assert_not_miscalibrated()."
         )
 
     def _footer(self) -> str:
@@ -249,98 +247,13 @@ class Result:
         if self.measures:
             lines.append(str(self.resolution))
         for cause, count, failure in self.replicates.causes():
-            lines.append(f"lost {counted(count, 'replicate')}: {cause}; see {failure.replay}")
+            again = f"; see {failure.replay}" if self.replicates.header.reproducible else ""
+            lines.append(f"lost {counted(count, 'replicate')}: {cause}{again}")
         return "\n".join([*lines, *self.notes])
 
 
-def format_p(p: float) -> str:
-    """Return a p-value as one would write it in a sentence.
-
-    Examples
-    --------
-    >>> format_p(0.31234), format_p(2.6e-9), format_p(1e-310)
-    ('p = 0.31', 'p = 3e-9', 'p < 1e-300')
-    """
-    return "p < 1e-300" if p < 1e-300 else f"p = {power(_cell(p))}"
-
-
-def _cell(p: float) -> str:
-    """Return a p-value as a table shows it."""
-    if p < 1e-300:
-        return "< 1e-300"
-    return f"{p:.0e}" if p < 0.001 else f"{p:.2g}"
-
-
-def decimals(row: MeasureRow | Measure) -> int:
-    """Return how many decimals the width of an interval deserves: two figures of it, two decimals at least."""
-    width = row.high - row.low
-    return 2 if not 0 < width < math.inf else min(max(1 - math.floor(math.log10(width)), 2), _MOST)
-
-
-def number(x: float, digits: int = 2) -> str:
-    """Return a number as a person would write it: so many decimals where it is small, two or three figures otherwise.
-
-    Examples
-    --------
-    >>> number(-0.001), number(1.4142), number(57.31), number(711174.24), number(0.99871, 4)
-    ('0.00', '1.41', '57.3', '7.1e5', '0.9987')
-    """
-    if not math.isfinite(x):
-        return f"{x:g}"
-    if abs(x) >= 9999.5:
-        return power(f"{x:.1e}").replace(".0e", "e")
-    if digits <= 2:
-        digits = min(digits, 0 if abs(x) >= 99.95 else 1 if abs(x) >= 9.995 else 2)
-    text = f"{x:.{digits}f}"
-    if digits >= _MOST and not float(text):  # its own size is asked for, and too small for decimals
-        return power(f"{x:.0e}") if x else "0"
-    return text if float(text) else text.lstrip("-")
-
-
-def percent(share: float) -> str:
-    """Return a share in per cent, with decimals only where it is near nothing or all.
-
-    Examples
-    --------
-    >>> percent(0.7634), percent(0.9962), percent(1.0), percent(0.00012)
-    ('76 %', '99.6 %', '100 %', '0.012 %')
-    """
-    rest = 100 * min(share, 1 - share)
-    if rest <= 0 or rest >= 1.95:
-        return f"{100 * share:.0f} %"
-    digits = min(1 - math.floor(math.log10(rest)) - (rest >= 0.1), 6)
-    return f"{100 * share:.{digits}f} %"
-
-
-def counted(n: int, noun: str) -> str:
-    """Return how many there are of something, in the plural unless there is one.
-
-    Examples
-    --------
-    >>> counted(1, "replicate"), counted(20, "replicate")
-    ('1 replicate', '20 replicates')
-    """
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
-def power(text: str) -> str:
-    """Return a number in scientific notation without the zeros of its exponent.
-
-    Examples
-    --------
-    >>> power("1e-06"), power("0.01")
-    ('1e-6', '0.01')
-    """
-    head, mark, exponent = text.partition("e")
-    return f"{head}{mark}{int(exponent)}" if mark else text
-
-
-def _near(x: float, ideal: float) -> str:
-    """Return a number with two figures of its distance from the ideal."""
-    return number(x, 2 if x == ideal else max(1 - math.floor(math.log10(abs(x - ideal))), 2))
-
-
-def _tests_table(rows: Sequence[TestRow]) -> str:
+def tests_table(rows: Sequence[TestRow]) -> str:
+    """Return the tests as a table of text."""
     cells = [("level", "test function", "method", "statistic", "p", "adjusted p", "route")]
     for row in rows:
         cells.append(
@@ -349,15 +262,16 @@ def _tests_table(rows: Sequence[TestRow]) -> str:
                 row.f,
                 row.method,
                 f"{row.statistic:.4g}",
-                _cell(row.pvalue),
-                _cell(row.adjusted),
+                cell(row.pvalue),
+                cell(row.adjusted),
                 row.route,
             )
         )
     return table(cells, right={3, 4, 5})
 
 
-def _measures_table(rows: Sequence[MeasureRow], alpha: float) -> str:
+def measures_table(rows: Sequence[Interval], alpha: float) -> str:
+    """Return the sizes as a table of text."""
     if not rows:
         return ""
     cells = [("test function", "measure", "estimate", f"{100 * (1 - alpha):g} % interval*", "ideal", "in tolerance")]
@@ -378,26 +292,3 @@ def _measures_table(rows: Sequence[MeasureRow], alpha: float) -> str:
         table(cells, right={2, 4})
         + "\n* simultaneous over test functions and measures, but for contraction and skill: each alone"
     )
-
-
-def table(cells: Sequence[tuple[str, ...]], *, right: Collection[int] = ()) -> str:
-    """Return rows of cells as text in columns, the first row as its head; some columns flush right."""
-    widths = [max(len(row[j]) for row in cells) for j in range(len(cells[0]))]
-    lines = []
-    for row in cells:
-        padded = [
-            cell.rjust(w) if j in right else cell.ljust(w) for j, (cell, w) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(padded).rstrip())
-    lines.insert(1, "-" * max(map(len, lines)))
-    return "\n".join(lines)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value

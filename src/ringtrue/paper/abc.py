@@ -122,7 +122,7 @@ def _each(tasks: Sequence[Task], progress: Callable[[Iterable[Any]], Iterable[An
 
 def outcome(task: Task) -> dict[str, Any]:
     """Run one study and return its row, and the curve of its ranks if that is drawn."""
-    replicates = rt.run(study(task), progress="off")
+    replicates = rt.run(study(task), n=task.n, progress="off")
     by_ks = _of_level(rt.judge(replicates, test="ks"), task.level)
     by_default = _of_level(rt.judge(replicates), task.level)
     reference = _reference(task)
@@ -153,7 +153,6 @@ def study(task: Task) -> rt.Study:
         rt.Normal(0.0, 1.0),
         model.simulate,
         procedure,
-        task.n,
         f=rt.identity,
         draws=draws,
         seed=task.seed,
@@ -178,7 +177,7 @@ def _needed(replicates: rt.Replicates, task: Task, ks: float, p: float) -> dict[
     """
     lattice = DRAWS[task.level] if task.level == "strong" else None
     scores = replicates.rank[:, 0] if task.level == "strong" else replicates.weak_z[:, 0]
-    both = spread_and_bias(scores, draws=lattice, level=0.999)
+    both = spread_and_bias(scores, draws=lattice, confidence=0.999)
     plans = [
         plan(**{name: m.estimate}, draws=lattice).n  # type: ignore[arg-type]
         for name, m in (("spread", both.spread), ("bias", both.bias))

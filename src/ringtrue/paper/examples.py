@@ -92,8 +92,8 @@ def make(
 
 def _one(name: str, n: int, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     procedure, a, v = PROCEDURES[name]
-    study = rt.Study(BELIEF, NormalMean().simulate, procedure, n, f=rt.identity, seed=seed, batch=n)
-    replicates = rt.run(study, progress="off")
+    study = rt.Study(BELIEF, NormalMean().simulate, procedure, f=rt.identity, seed=seed, batch=n)
+    replicates = rt.run(study, n=n, progress="off")
     strong, weak = rt.judge(replicates, test="ks").tests
     result = rt.judge(replicates)
     u, drawn = replicates.u[:, 0], replicates.weak_value[:, 0]
@@ -132,7 +132,7 @@ def _needed(distance: float) -> int | None:
 
 def _some_outputs(procedure: Any, seed: int) -> list[tuple[float, float]]:
     """Return mean and sd of the outputs for the first few datasets of an unbatched study."""
-    study = rt.Study(BELIEF, NormalMean().simulate, procedure, _SHOWN, f=rt.identity, seed=seed)
+    study = rt.Study(BELIEF, NormalMean().simulate, procedure, f=rt.identity, seed=seed)
     outputs = [rt.replay(study, i)[2] for i in range(_SHOWN)]
     return [(float(output.mean), float(output.sd)) for output in outputs]
 

@@ -85,19 +85,19 @@ def _chunks(repetitions: int) -> list[tuple[int, int]]:
 
 def _experiment(s: int, many: int, seed: int) -> list[dict[str, Any]]:
     """Run a study in which every batch is a repetition, and judge each alone."""
-    study = rt.Study(BELIEF, observe, FittedGP(KERNEL), many * 2 * s, f=FAMILY, seed=seed, batch=2 * s)
-    replicates = rt.run(study, progress="off")
+    study = rt.Study(BELIEF, observe, FittedGP(KERNEL), f=FAMILY, seed=seed, batch=2 * s)
+    replicates = rt.run(study, n=many * 2 * s, progress="off")
     return [_repetition(part, s) for part in _parts(replicates, 2 * s)]
 
 
 def _parts(replicates: rt.Replicates, size: int) -> list[rt.Replicates]:
     """Cut replicates into runs of equal size."""
-    return [replicates.part(slice(first, first + size)) for first in range(0, replicates.n, size)]
+    return [replicates.pick(slice(first, first + size)) for first in range(0, replicates.n, size)]
 
 
 def _repetition(replicates: rt.Replicates, s: int) -> dict[str, Any]:
     chosen = rt.judge(replicates, test="cook").tests[0]
-    names = [column.name for column in replicates.columns]
+    names = [function.name for function in replicates.functions]
     best = names.index(chosen.f)
     held = slice(s, 2 * s)
     return {
@@ -120,9 +120,9 @@ def _log_p(replicates: rt.Replicates, column: int, rows: slice, test: Any = rt.u
 def _control(many: int, seed: int) -> list[dict[str, Any]]:
     """Choose x* for the exact posterior, and test it on both halves."""
     s, procedure = _CONTROL_SIZE, FittedGP(TRUE_KERNEL, scale=1.0)
-    study = rt.Study(BELIEF, observe, procedure, many * 2 * s, f=FAMILY, seed=seed, batch=2 * s * many)
+    study = rt.Study(BELIEF, observe, procedure, f=FAMILY, seed=seed, batch=2 * s * many)
     found = []
-    for part in _parts(rt.run(study, progress="off"), 2 * s):
+    for part in _parts(rt.run(study, n=many * 2 * s, progress="off"), 2 * s):
         choosing = [_log_p(part, j, slice(0, s)) for j in range(len(GRID))]
         best = int(np.argmin(choosing))
         found.append({"same": choosing[best], "held": _log_p(part, best, slice(s, 2 * s))})

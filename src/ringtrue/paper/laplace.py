@@ -111,8 +111,8 @@ def critical(n: int) -> float:
 def _judged(nu: int, size: int, *, n: int, seed: int) -> list[dict[str, Any]]:
     """Return one row per level."""
     procedure = rt.procedures.StudentLocation(nu, size)
-    study = rt.Study(rt.Normal(0, 1), procedure.simulate, procedure, n, f=rt.identity, seed=seed, batch=min(BATCH, n))
-    replicates = rt.run(study, progress="off")
+    study = rt.Study(rt.Normal(0, 1), procedure.simulate, procedure, f=rt.identity, seed=seed, batch=min(BATCH, n))
+    replicates = rt.run(study, n=n, progress="off")
     by_ks = {row.level: row for row in rt.judge(replicates, test="ks").tests}
     by_default = {row.level: row for row in rt.judge(replicates).tests}
     scores = {"strong": replicates.z[:, 0], "weak": replicates.weak_z[:, 0]}
@@ -136,7 +136,7 @@ def _judged(nu: int, size: int, *, n: int, seed: int) -> list[dict[str, Any]]:
 
 def _needed(z: Any) -> dict[str, Any]:
     """Return the spread of z, and how many replicates the default test needs for it, if it clearly is not 1."""
-    spread = spread_and_bias(z, level=0.999).spread
+    spread = spread_and_bias(z, confidence=0.999).spread
     seen = not spread.low <= 1 <= spread.high
     return {"spread": spread.estimate, "n_needed": int(plan(spread=spread.estimate).n) if seen else None}
 

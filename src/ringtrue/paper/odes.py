@@ -56,11 +56,11 @@ def study(solver: Any, n: int, seed: int) -> rt.Study:
 
     Examples
     --------
-    >>> study(ode.EK0(), 100, 0).n
+    >>> study(ode.EK0(), 100, 0).batch
     100
     """
     family = {name: rt.Evaluate(END, j) for j, name in enumerate(COMPONENTS)}
-    return rt.Study(ode.lotka_volterra(), ode.equation, solver, n, f=family, seed=seed, batch=min(n, _BATCH))
+    return rt.Study(ode.lotka_volterra(), ode.equation, solver, f=family, seed=seed, batch=min(n, _BATCH))
 
 
 def make(
@@ -77,7 +77,7 @@ def make(
 
 def _row(when: str, n: int, name: str, seed: int) -> dict[str, Any]:
     # One seed per size: all solvers meet the same equations.
-    ran = rt.run(study(SOLVERS[name], n, 2 * seed + (when == "today")), on_failure="record", progress="off")
+    ran = rt.run(study(SOLVERS[name], n, 2 * seed + (when == "today")), n=n, on_failure="record", progress="off")
     default, ks = rt.judge(ran), rt.judge(ran, test="ks")
     rng = np.random.default_rng([seed, n])
     values, fresh = ran.weak_value[ran.kept], ran.reference[: int(ran.kept.sum())]
@@ -97,7 +97,7 @@ def _row(when: str, n: int, name: str, seed: int) -> dict[str, Any]:
             }
         row[f"u_{part}"] = np.sort(u).round(4).tolist()
     row["drawn"] = values[:PAPER].round(5).tolist()
-    row["verdict"], row["sentence"] = default.verdict.value, default.sentence
+    row["verdict"], row["sentence"] = default.verdict.words, default.sentence
     return row
 
 

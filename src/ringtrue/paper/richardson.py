@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 import ringtrue as rt
-from ringtrue.distributions.laws import Univariate
-from ringtrue.functions.contract import Level, TestFunction
+from ringtrue.distributions import Distribution, Law
+from ringtrue.functions import Context, Sees, TestFunction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,16 +46,17 @@ class Cubic:
     """The test function theta^3 - 3 theta: odd, uncorrelated with theta under N(0, 1), and not monotone."""
 
     name: str = "theta^3 - 3 theta"
-    level: Level = field(default="strong", init=False)
+    kind: str = field(default="function", init=False)
+    sees: Sees = field(default="theta", init=False)
 
-    def evaluate(self, theta: Any, lead: int, *, y: Any = None, output: Any = None) -> Floats:
+    def evaluate(self, theta: Any, context: Context) -> Floats:
         """Return the cubic of every parameter."""
         x = np.asarray(theta, float)
         return np.asarray(x * (x**2 - 3))
 
 
 @dataclass(frozen=True, eq=False)
-class CubicLaw(Univariate):
+class CubicLaw(Law):
     """The exact law of X^3 - 3 X for normal X.
 
     Examples
@@ -78,7 +79,7 @@ class CubicLaw(Univariate):
 
     def sample(self, m: int, rng: np.random.Generator) -> Floats:
         """Return m draws on axis 0."""
-        return Cubic().evaluate(self.law.sample(m, rng), 1)
+        return Cubic().evaluate(self.law.sample(m, rng), Context(1))
 
 
 def cubic_roots(c: Floats) -> tuple[Floats, Floats, Floats]:
@@ -98,7 +99,7 @@ def cubic_roots(c: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class Scalar:
+class Scalar(Distribution):
     """A normal belief or batch of outputs that also knows the exact law of the cubic."""
 
     law: rt.Normal
@@ -107,7 +108,7 @@ class Scalar:
         """Return m draws on axis 0."""
         return self.law.sample(m, rng)
 
-    def marginal(self, f: TestFunction) -> Univariate | None:
+    def marginal(self, f: TestFunction) -> Law | None:
         """Return the exact law of a test function."""
         return CubicLaw(self.law) if isinstance(f, Cubic) else self.law.marginal(f)
 
@@ -146,8 +147,8 @@ def make(
 
 def _one(factor: float, n: int, seed: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     belief = Scalar(rt.Normal(0.0, 1.0))
-    study = rt.Study(belief, lambda theta: theta, OneDimensional(factor), n, f=FUNCTIONS, seed=seed, batch=n)
-    replicates = rt.run(study, progress="off")
+    study = rt.Study(belief, lambda theta: theta, OneDimensional(factor), f=FUNCTIONS, seed=seed, batch=n)
+    replicates = rt.run(study, n=n, progress="off")
     # The weak row of the identity; those of the other test functions follow from the same draws.
     ks, default = (_rows(rt.judge(replicates, test=test)) for test in ("ks", "combination"))
     samples = [*replicates.u.T, replicates.weak_u[:, 0]]
@@ -201,13 +202,13 @@ def exact_distances(factor: float) -> tuple[float, float, float, float]:
     """
     theta = special.ndtri((np.arange(400_000) + 0.5) / 400_000)  # equally likely points: errors of order 1e-5
     output = Scalar(rt.Normal((1 - factor) * theta, abs(factor)))
-    strong = [_distance(output.marginal(f), f.evaluate(theta, 1)) for f in FUNCTIONS]
+    strong = [_distance(output.marginal(f), f.evaluate(theta, Context(1))) for f in FUNCTIONS]
     sd = math.sqrt(factor**2 + (1 - factor) ** 2)
     x = math.sqrt(2 * math.log(sd) / (1 - sd**-2))  # where the two densities are equal
     return 0.0, strong[1], strong[2], float(abs(special.ndtr(x / sd) - special.ndtr(x)))
 
 
-def _distance(law: Univariate | None, truth: Floats) -> float:
+def _distance(law: Law | None, truth: Floats) -> float:
     assert law is not None
     return float(rt.uniformity.ks(law.cdf(truth)).statistic)
 

@@ -147,8 +147,8 @@ def make(
 def _row(power: float, share: float, variance: float, *, n: int, seed: int) -> dict[str, Any]:
     belief = rt.Normal(0.0, math.sqrt(variance))
     procedure = rt.procedures.NormalMean(power=power)
-    study = rt.Study(belief, Contaminated(share), procedure, n, f=rt.identity, seed=seed, batch=n)
-    replicates = rt.run(study, progress="off")
+    study = rt.Study(belief, Contaminated(share), procedure, f=rt.identity, seed=seed, batch=n)
+    replicates = rt.run(study, n=n, progress="off")
     tests = {test: rt.judge(replicates, test=test).tests[0] for test in ("ks", "cook", "combination")}
     exact = exact_distance(share, power, variance)
     return {

@@ -45,7 +45,7 @@ def make(
 
 
 def _rows(name: str, options: dict[str, Any], kind: str, value: float, *, n: int, seed: int) -> list[dict[str, Any]]:
-    ran = rt.run(study(SOLVERS[name](**options), n, seed), on_failure="record", progress="off")
+    ran = rt.run(study(SOLVERS[name](**options), n, seed), n=n, on_failure="record", progress="off")
     result = rt.judge(ran)
     rows = []
     for j, part in enumerate(COMPONENTS):

@@ -7,14 +7,19 @@ distribution function leaves its band. This module turns them into words.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
-from ..judgement import sentences as wording
-from ..judgement.diagnosis import Diagnosis, diagnose
-from ..judgement.result import Result, Tolerance, decimals, number, percent
+from ..functions import Sees
+from ..judgement.column import columns_of
+from ..judgement.diagnosis import Diagnosis, diagnose, fit_of_all
+from ..judgement.result import Result
+from ..judgement.sentences import phrases as wording
+from ..judgement.text import decimals, number, percent
+from ..judgement.verdict import Tolerance
 from ..replicates.record import Replicates
-from ..statistics import effects as miscalibration
+from ..statistics.effects import Interval
 from . import lattices
 from .lattices import Curve
 from .selection import Source, choose, replicates_of
@@ -29,7 +34,7 @@ _LOOKS = {
 }
 
 
-def reading(source: Source, k: int | str = 0, *, level: float = 0.95) -> str:
+def reading(source: Source, k: int | str = 0, *, confidence: float = 0.95) -> str:
     """Say in one sentence how to read the histogram or ECDF of one test function.
 
     Parameters
@@ -38,7 +43,7 @@ def reading(source: Source, k: int | str = 0, *, level: float = 0.95) -> str:
         A Result or Replicates.
     k
         The number of a column, or the name of a test function.
-    level
+    confidence
         Of the band, and of the intervals of spread and bias jointly.
 
     Notes
@@ -47,7 +52,7 @@ def reading(source: Source, k: int | str = 0, *, level: float = 0.95) -> str:
     sloping if that of the bias excludes 0; spiked, lopsided and so on follow ``diagnose``, which
     the sentence of a result follows too. It speaks about one test function alone; the verdict counts all of them.
 
-    At the default level a calibrated picture is called flat 92 times in 100 (500 exact normal scores, 2000 runs), since
+    By default a calibrated picture is called flat 92 times in 100 (500 exact normal scores, 2000 runs), since
     the band, the intervals and the diagnosis each have their own chance of error. Ranks of 1000 truths among 99 draws
     are called flat 89 to 93 times in 100 and spiked 0 to 8 times, whether outputs are normal, exponential, lognormal,
     t_3, Cauchy, Poisson(0.3) or Bernoulli(0.02) (100 runs each).
@@ -60,19 +65,22 @@ def reading(source: Source, k: int | str = 0, *, level: float = 0.95) -> str:
     'U-shaped: over-confident'
     """
     ran = replicates_of(source)
-    column = choose(ran, k, most=1).columns[0] if isinstance(k, str) else _as_index(ran, k)
-    if ran.n - len(ran.failures) == 1:
+    place = choose(ran, k, most=1).columns[0] if isinstance(k, str) else _as_index(ran, k)
+    column = columns_of(ran)[place]
+    if column.n == 1:
         return "One replicate: its position tells nothing of calibration."
-    found = lattices.curve(lattices.positions(ran, column), level=level)
-    if ran.columns[column].level != "strong":
-        return _finished(_of_other_level(ran.columns[column].level, found), ran)
+    curve = lattices.curve(lattices.positions(column), confidence=confidence)
+    if column.sees != "theta":
+        return _finished(_of_other_level(column.sees, curve), ran)
     tolerance = source.tolerance if isinstance(source, Result) else Tolerance()
-    return _finished(_of_diagnosis(diagnose(ran, column, level=1 - (1 - level) / 2), found, tolerance, ran), ran)
+    # The kind of error is the sentence's; spread and bias hold jointly here, which is half of the error for each.
+    found = replace(diagnose(column), fit=fit_of_all(column, 1 - (1 - confidence) / 2))
+    return _finished(_of_diagnosis(found, curve, tolerance, ran), ran)
 
 
 def _as_index(ran: Replicates, k: int) -> int:
-    if not -len(ran.columns) <= k < len(ran.columns):
-        raise IndexError(f"k must be the number of one of {len(ran.columns)} test functions, but {k} came.")
+    if not -len(ran.functions) <= k < len(ran.functions):
+        raise IndexError(f"k must be the number of one of {len(ran.functions)} test functions, but {k} came.")
     return int(k)
 
 
@@ -108,7 +116,7 @@ def _slope(bias: float) -> str:
     return f"sloping {'up' if bias > 0 else 'down'} to the right"
 
 
-def _shift(bias: miscalibration.Measure) -> str:
+def _shift(bias: Interval) -> str:
     side = "below" if bias.low > 0 else "above"
     return f"outputs lie {wording.interval(bias, absolute=True)} of their sd {side} the truth"
 
@@ -142,11 +150,11 @@ def _known(told: Diagnosis) -> str:
     return f"a spread factor from {factors} and a bias from {shifts} sd would look like this too"
 
 
-def _of_other_level(level: str, found: Curve) -> str:
+def _of_other_level(sees: Sees, found: Curve) -> str:
     where = _where(found)
     if not where:
         return "Flat within its band: nothing to see here"
-    if level == "exact":
+    if sees == "data":
         return f"Not flat, so the output is not the exact posterior: {where}"
     return f"Not flat, so the output does not know its own error: {where}"
 

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidStudy
+from ..judgement.levels import level_of
 from ..judgement.result import Result
 from ..replicates.record import Replicates
-from .intervals import USUAL, Row, as_rows, axis_limits, by_measure, distance, draw_intervals, filtered
+from ..statistics.effects import Interval
+from .intervals import USUAL, as_rows, axis_limits, by_measure, distance, draw_intervals, filtered
 from .selection import result_of
 from .style import NULL, head, journal, panels, plain, returned
 
@@ -34,7 +36,7 @@ def forest(
     Parameters
     ----------
     source
-        A Comparison, a Result, or rows with name, f, measure, estimate, low, high and ideal.
+        A Comparison, a Result, or rows with the fields of an Interval.
     measure, f
         Names of measures and test functions; left out, all, but of a Result spread, bias and coverage.
     most
@@ -57,7 +59,7 @@ def forest(
     """
     rows = filtered(as_rows(source), measure, f)
     if measure is None and isinstance(source, (Result, Replicates)):
-        rows = [row for row in rows if row.measure in USUAL]
+        rows = [row for row in rows if row.name in USUAL]
     groups = by_measure(rows)
     if not groups:
         raise InvalidStudy("nothing was measured, so there is nothing to draw; see result.measures.")
@@ -71,13 +73,13 @@ def forest(
     return returned(drawn)
 
 
-def _draw_forest(ax: Axes, rows: list[Row], measure: str, most: int) -> None:
+def _draw_forest(ax: Axes, rows: list[Interval], measure: str, most: int) -> None:
     worst = set(map(id, sorted(rows, key=distance, reverse=True)[: max(int(most), 1)]))
     shown = [row for row in rows if id(row) in worst]
     head(ax, measure, f"{len(shown)} of {len(rows)}, farthest from the ideal" if len(shown) < len(rows) else "")
     draw_intervals(ax, shown, measure)
-    several = len({row.name for row in rows}) > 1 and len({row.f for row in rows}) > 1
-    labels = [_label(row, several and row.name != row.f) for row in shown]
+    several = len({row.of for row in rows}) > 1 and len({row.f for row in rows}) > 1
+    labels = [_label(row, several) for row in shown]
     ax.set_yticks(range(len(shown)), labels, parse_math=False)
     ax.set_ylim(len(shown) - 0.4, -0.6)
 
@@ -90,10 +92,11 @@ def _drop_repeated_labels(drawn: Sequence[Axes]) -> None:
             one.tick_params(labelleft=False)
 
 
-def _label(row: Row, several: bool) -> str:
-    if several:
-        return f"{plain(row.name, most=20)}, {plain(row.f, most=16)}"
-    return plain(row.name or row.f)
+def _label(row: Interval, several: bool) -> str:
+    """Return whose it is: a procedure's, a test function's where there is no other owner, or that of both."""
+    if several and row.of is not None:
+        return f"{plain(row.of, most=20)}, {plain(row.f, most=16)}"
+    return plain(row.f if row.of is None else row.of)
 
 
 def caterpillar(source: Any, *, measure: str = "spread", most: int = MOST_ROWS, ax: Any = None) -> Any:
@@ -125,7 +128,7 @@ def caterpillar(source: Any, *, measure: str = "spread", most: int = MOST_ROWS, 
     rows = filtered(as_rows(result), measure, None) if result.measures else []
     if not rows:
         raise InvalidStudy("nothing was measured, so there is nothing to draw; ask about a function of theta alone.")
-    evidence = {row.f: row.pvalue for row in result.tests if row.level == "strong"}
+    evidence = {row.f: row.pvalue for row in result.tests if row.level == level_of("theta")}
     ordered = sorted(rows, key=lambda row: (evidence.get(row.f, 1.0), -distance(row)))
     shown = ordered[: max(int(most), 1)]
     with journal():
@@ -141,7 +144,7 @@ def caterpillar(source: Any, *, measure: str = "spread", most: int = MOST_ROWS, 
     return one
 
 
-def _name_functions(ax: Axes, shown: Sequence[Row], evidence: dict[str, float]) -> None:
+def _name_functions(ax: Axes, shown: Sequence[Interval], evidence: dict[str, float]) -> None:
     size = 7 if len(shown) <= 12 else 5.5
     ax.set_yticks(range(len(shown)), [plain(row.f, most=24) for row in shown], parse_math=False, fontsize=size)
     ax.set_ylim(len(shown) - 0.4, -0.6)

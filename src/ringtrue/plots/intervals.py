@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from ..errors import InvalidStudy
 from ..judgement.result import Result
 from ..replicates.record import Replicates
+from ..statistics.effects import Interval
 from .lattices import Floats
 from .selection import result_of
 from .style import COLOURS
@@ -26,31 +26,15 @@ if TYPE_CHECKING:
 USUAL = ("spread", "bias", "coverage")
 
 
-@dataclass(frozen=True)
-class Row:
-    """A number with its interval, as it is drawn."""
-
-    name: str
-    f: str
-    measure: str
-    estimate: float
-    low: float
-    high: float
-    ideal: float
-    x: Any = None
-
-
-def as_rows(source: Any) -> list[Row]:
+def as_rows(source: Any) -> list[Interval]:
     """Return the rows of a result, a comparison, a sweep, or any iterable of rows."""
-    if isinstance(source, Result):
-        return [Row(m.f, m.f, m.name, m.estimate, m.low, m.high, m.ideal) for m in source.measures]
-    if isinstance(source, Replicates):
-        return as_rows(result_of(source))
+    if isinstance(source, (Result, Replicates)):
+        return list(result_of(source).measures)
     try:
         rows = [_as_row(row) for row in getattr(source, "rows", source)]
     except (AttributeError, TypeError) as error:
         raise TypeError(
-            f"rows with f, measure, estimate, low, high and ideal are needed, or a Result, but {type(source).__name__} "
+            f"rows with name, f, estimate, low, high and ideal are needed, or a Result, but {type(source).__name__} "
             f"arrived: {error}"
         ) from None
     if not rows:
@@ -58,34 +42,33 @@ def as_rows(source: Any) -> list[Row]:
     return rows
 
 
-def _as_row(row: Any) -> Row:
-    name = str(getattr(row, "name", ""))
+def _as_row(row: Any) -> Interval:
     estimate, low, high, ideal = (float(value) for value in (row.estimate, row.low, row.high, row.ideal))
-    return Row(name, str(row.f), str(row.measure), estimate, low, high, ideal, getattr(row, "x", None))
+    return Interval(str(row.name), estimate, low, high, ideal, str(row.f), getattr(row, "of", None))
 
 
-def filtered(rows: list[Row], measure: Any, f: Any) -> list[Row]:
+def filtered(rows: list[Interval], measure: Any, f: Any) -> list[Interval]:
     """Return the rows with the given names of measures and test functions; refuse names that none has."""
     kept = rows
-    for wanted, what in ((measure, "measure"), (f, "f")):
+    for wanted, what, field in ((measure, "measure", "name"), (f, "f", "f")):
         if wanted is not None:
             names = [wanted] if isinstance(wanted, str) else list(wanted)
-            there = list(dict.fromkeys(getattr(row, what) for row in kept))
+            there = list(dict.fromkeys(getattr(row, field) for row in kept))
             missing = [name for name in names if name not in there]
             if missing or not names:
                 raise InvalidStudy(f"{what} must be among {there[:10]}, but {missing or names} came.")
-            kept = [row for row in kept if getattr(row, what) in names]
+            kept = [row for row in kept if getattr(row, field) in names]
     return kept
 
 
-def by_measure(rows: list[Row]) -> dict[str, list[Row]]:
+def by_measure(rows: list[Interval]) -> dict[str, list[Interval]]:
     """Return the rows of each measure, in the order of their first."""
-    return {measure: [row for row in rows if row.measure == measure] for measure in {r.measure: 0 for r in rows}}
+    return {name: [row for row in rows if row.name == name] for name in {row.name: 0 for row in rows}}
 
 
-def distance(row: Row) -> float:
+def distance(row: Interval) -> float:
     """Return how far the interval is from the ideal: above 1 it excludes it."""
-    scale = _scale(row.measure)
+    scale = _scale(row.name)
     estimate, low, high, ideal = (scale(value) for value in (row.estimate, row.low, row.high, row.ideal))
     width = (high - ideal if estimate < ideal else ideal - low) + abs(estimate - ideal)
     found = abs(estimate - ideal) / width if width > 0 else math.inf
@@ -100,7 +83,7 @@ def _log(x: float) -> float:
     return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
 
 
-def draw_intervals(ax: Axes, rows: Sequence[Row], measure: str) -> None:
+def draw_intervals(ax: Axes, rows: Sequence[Interval], measure: str) -> None:
     """Draw a row's estimate and interval at each height 0, 1, ...; filled if the interval excludes the ideal."""
     low, high = axis_limits(rows, measure)
     for ideal in {row.ideal for row in rows if math.isfinite(row.ideal)}:
@@ -114,24 +97,23 @@ def draw_intervals(ax: Axes, rows: Sequence[Row], measure: str) -> None:
         show_log_ticks(ax.xaxis, low, high)
 
 
-def _draw_interval(ax: Axes, row: Row, y: float, limits: tuple[float, float]) -> None:
-    excludes = row.low > row.ideal or row.high < row.ideal
-    colour = COLOURS[1] if excludes else COLOURS[0]
+def _draw_interval(ax: Axes, row: Interval, y: float, limits: tuple[float, float]) -> None:
+    colour = COLOURS[1] if row.clear else COLOURS[0]
     ends = np.clip([row.low, row.high], *limits)
     ax.plot(ends, [y, y], color=colour, lw=1.2, label="interval", solid_capstyle="butt", zorder=2)
     for end, edge, mark in ((row.low, limits[0], "<"), (row.high, limits[1], ">")):
         if (end < edge) if mark == "<" else (end > edge):
             ax.plot(edge, y, mark, color=colour, ms=3.5, clip_on=False, label="arrow")
     if limits[0] <= row.estimate <= limits[1]:
-        fill = colour if excludes else "white"
-        ax.plot(row.estimate, y, "D" if excludes else "o", color=colour, mfc=fill, ms=3.5, label="estimate", zorder=3)
+        fill = colour if row.clear else "white"
+        ax.plot(row.estimate, y, "D" if row.clear else "o", color=colour, mfc=fill, ms=3.5, label="estimate", zorder=3)
 
 
 #: How much of the axis around the ideal is always shown; of the logarithm, for the spread.
 _LEAST = {"spread": 0.12, "bias": 0.15, "coverage": 0.05}
 
 
-def axis_limits(rows: Sequence[Row], measure: str) -> tuple[float, float]:
+def axis_limits(rows: Sequence[Interval], measure: str) -> tuple[float, float]:
     """Return ends of the axis that show ideals, estimates and intervals, but do not follow a wild end."""
     scale = _scale(measure)
     numbers = np.array([[scale(value) for value in (row.estimate, row.low, row.high)] for row in rows])

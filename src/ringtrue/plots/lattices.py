@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from scipy import special
 
 from ..errors import InvalidStudy
-from ..replicates.record import Replicates
+from ..judgement.column import Column
 from ..statistics import uniformity
+from ..statistics.arguments import need_fraction
+from ..statistics.roots import adjacent, narrow, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -64,24 +66,18 @@ class Histogram:
         return (self.counts < self.low) | (self.counts > self.high)
 
 
-def check_level(level: float) -> None:
-    """Refuse a level that is none."""
-    if not 0 < level < 1:
-        raise InvalidStudy(f"level must lie strictly between 0 and 1, but {level!r} arrived; for 95 % pass 0.95.")
-
-
 def counted(u: Floats, cells: int) -> Ints:
     """Return how many values lie in each of so many equal cells of [0, 1]."""
     return np.bincount(np.minimum((u * cells).astype(np.int64), cells - 1), minlength=cells)
 
 
-def positions(replicates: Replicates, k: int) -> Ints:
-    """Return the counts of column k: by rank where there are no more than 250, else in equal cells."""
-    draws = replicates.lattice(k)
+def positions(column: Column) -> Ints:
+    """Return the counts of a column: by rank where there are no more than 250, else in equal cells."""
+    draws = column.draws
     cells = _cells(draws + 1) if draws else None
     if draws is None or cells is None:
-        return counted(replicates.u[replicates.rows, k], CELLS)
-    return _grouped(replicates.rank[replicates.rows, k], draws + 1, cells)
+        return counted(column.u, CELLS)
+    return _grouped(column.values, draws + 1, cells)
 
 
 def _grouped(ranks: Ints, size: int, cells: int) -> Ints:
@@ -96,53 +92,51 @@ def _cells(size: int) -> int | None:
     return next((cells for cells in range(CELLS, _FEWEST - 1, -1) if size % cells == 0), None)
 
 
-def curve(counts: Ints, *, level: float) -> Curve:
+def curve(counts: Ints, *, confidence: float) -> Curve:
     """Return the cumulative shares of counts in equal cells, with their simultaneous band.
 
     Examples
     --------
-    >>> curve(np.array([10, 30]), level=0.95).share
+    >>> curve(np.array([10, 30]), confidence=0.95).share
     array([0.25])
     """
-    check_level(level)
+    need_fraction(confidence=confidence)
     cells, n = counts.size, int(counts.sum())
     if cells == 1:  # one cell says nothing
         nothing = np.empty(0)
         return Curve(nothing, nothing, nothing, nothing)
-    band = uniformity.band(n, draws=cells - 1, level=level)
+    band = uniformity.band(n, draws=cells - 1, confidence=confidence)
     return Curve(band.points, np.cumsum(counts)[:-1] / n, band.low, band.high)
 
 
-def central(replicates: Replicates, k: int, *, level: float) -> Curve:
+def central(column: Column, *, confidence: float) -> Curve:
     """Return how often central intervals contain the truth, at the nominal levels that the draws allow.
 
     An even number of draws leaves one rank in the middle, so that its lattice is twice as fine as the intervals: the
     band is then that of the finer lattice, at the levels of intervals.
     """
-    draws, rows = replicates.lattice(k), replicates.rows
+    draws = column.draws
     size = 0 if draws is None else draws + 1
     if size % 2 == 0 and size and (cells := _cells(size // 2)):
-        inner = (np.abs(2 * replicates.rank[rows, k] - (size - 1)) - 1) // 2
-        return curve(_grouped(inner, size // 2, cells), level=level)
-    away = np.abs(2 * replicates.u[rows, k] - 1)
+        inner = (np.abs(2 * column.values - (size - 1)) - 1) // 2
+        return curve(_grouped(inner, size // 2, cells), confidence=confidence)
+    away = np.abs(2 * column.u - 1)
     if not 0 < size <= CELLS:
-        return curve(counted(away, CELLS), level=level)
-    found = curve(counted(away, size), level=level)
+        return curve(counted(away, CELLS), confidence=confidence)
+    found = curve(counted(away, size), confidence=confidence)
     return Curve(found.points[::2], found.share[::2], found.low[::2], found.high[::2])
 
 
-def histogram(replicates: Replicates, k: int, *, bins: int | None, level: float) -> Histogram:
-    """Return the counts of column k in bars that hold equally many ranks, with Bonferroni's band over bars."""
-    check_level(level)
-    draws, rows = replicates.lattice(k), replicates.rows
-    size = draws + 1 if draws else 0
-    n = replicates.n - len(replicates.failures)
+def histogram(column: Column, *, bins: int | None, confidence: float) -> Histogram:
+    """Return the counts of a column in bars that hold equally many ranks, with Bonferroni's band over bars."""
+    need_fraction(confidence=confidence)
+    size, n = column.draws + 1 if column.draws else 0, column.n
     bars = _as_bars(bins) if bins is not None else _bars(n, size)
     if size and size % bars == 0:
-        counts = _grouped(replicates.rank[rows, k], size, bars)
+        counts = _grouped(column.values, size, bars)
     else:  # the ranks' randomised positions, which are uniform on the continuum
-        counts = counted(replicates.u[rows, k], bars)
-    low, high = binomial_band(n, 1 / bars, 1 - (1 - level) / bars)
+        counts = counted(column.u, bars)
+    low, high = binomial_band(n, 1 / bars, 1 - (1 - confidence) / bars)
     return Histogram(np.linspace(0, 1, bars + 1), counts, low, high)
 
 
@@ -159,25 +153,18 @@ def _bars(n: int, size: int) -> int:
     return even if size and 3 * even >= min(wanted, size) else wanted
 
 
-def binomial_band(n: int, p: float, level: float) -> tuple[int, int]:
-    """Return the two-sided binomial interval of at least the given level, ends included.
+def binomial_band(n: int, p: float, confidence: float) -> tuple[int, int]:
+    """Return the two-sided binomial interval of at least the given confidence, ends included.
 
     Examples
     --------
     >>> binomial_band(100, 0.5, 0.95)
     (40, 60)
     """
-    tail = (1 - level) / 2
+    tail = (1 - confidence) / 2
     return _quantile(tail, n, p), _quantile(1 - tail, n, p)
 
 
 def _quantile(q: float, n: int, p: float) -> int:
     """Return the smallest count whose distribution function reaches q."""
-    below, reaches = -1, n
-    while reaches - below > 1:
-        middle = (below + reaches) // 2
-        if special.bdtr(middle, n, p) >= q:
-            reaches = middle
-        else:
-            below = middle
-    return reaches
+    return int(narrow(lambda k: float(special.bdtr(k, n, p)) - q, -1, n, done=adjacent, rule=whole).high)

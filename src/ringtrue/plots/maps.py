@@ -6,16 +6,18 @@ It computes nothing but the coverage in bins of a truth.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InvalidStudy
+from ..judgement.column import columns_of
 from ..judgement.result import Result
 from ..replicates.record import Replicates
-from ..statistics import effects as miscalibration
-from .lattices import check_level
+from ..statistics import effects
+from ..statistics.arguments import need_fraction
+from ..statistics.effects import Interval
 from .selection import choose
 from .style import COLOURS, head, journal, legend, panels, plain, say
 
@@ -26,17 +28,6 @@ if TYPE_CHECKING:
 _CELLS, _EACH = 12, 40
 
 
-@dataclass(frozen=True)
-class Place:
-    """The coverage at one theta, as it is drawn."""
-
-    theta: tuple[float, ...]
-    estimate: float
-    low: float
-    high: float
-    ideal: float
-
-
 def coverage_map(
     source: Any,
     f: str | None = None,
@@ -44,7 +35,7 @@ def coverage_map(
     over: str | None = None,
     bins: int | None = None,
     nominal: float = 0.9,
-    level: float = 0.95,
+    confidence: float = 0.95,
     ax: Any = None,
 ) -> Any:
     """Draw how often central intervals contain the truth, by where the truth is.
@@ -55,8 +46,8 @@ def coverage_map(
     Parameters
     ----------
     source
-        Rows with theta (a number, or two), estimate, low and high, as ``ringtrue.coverage_map`` returns them; or a
-        Result or Replicates, whose replicates are then put in bins with equally many truths.
+        Rows with ``of`` (theta, a number or two), estimate, low and high, as ``ringtrue.coverage_map`` returns them; or
+        a Result or Replicates, whose replicates are then put in bins with equally many truths.
     f
         Whose intervals: the name of one test function; left out, the first.
     over
@@ -65,8 +56,8 @@ def coverage_map(
         How many; left out, at most twelve, with forty replicates in each.
     nominal
         The probability that an output gives to its central interval, if replicates are binned; ranks use the nearest
-        level that they have.
-    level
+        one that they have.
+    confidence
         Chance that all intervals of the bins hold, by Bonferroni's inequality over Clopper and Pearson's intervals.
     ax
         Where to draw.
@@ -84,13 +75,13 @@ def coverage_map(
     'theta'
     """
     if isinstance(source, (Result, Replicates)):
-        places, mean, labels, note = _binned(source, f, over, bins, nominal, level)
+        places, mean, labels, note = _binned(source, f, over, bins, nominal, confidence)
     else:
         places, labels, note = _as_places(source, f)
         mean = math.nan
     with journal():
-        (one,) = panels(ax, 1, width=2.6 if len(places[0].theta) == 1 else 3.2)
-        if len(places[0].theta) == 1:
+        (one,) = panels(ax, 1, width=2.6 if len(places[0].of) == 1 else 3.2)
+        if len(places[0].of) == 1:
             _draw_map_line(one, places, mean)
             one.set_xlabel(labels[0], parse_math=False)
         else:
@@ -101,51 +92,48 @@ def coverage_map(
     return one
 
 
-def _as_places(source: Any, f: str | None) -> tuple[list[Place], tuple[str, str], str]:
+def _as_places(source: Any, f: str | None) -> tuple[list[Interval], tuple[str, str], str]:
     rows = list(getattr(source, "rows", source))
     names = list(dict.fromkeys(str(getattr(row, "f", "")) for row in rows))
     if not rows or (f is not None and f not in names):
         raise InvalidStudy(f"f must be among {names[:10]}, but {f!r} came." if rows else "at least one row is needed.")
     wanted = names[0] if f is None else f
     places = [_as_place(row) for row in rows if str(getattr(row, "f", "")) == wanted]
-    if len({len(place.theta) for place in places}) != 1 or len(places[0].theta) not in (1, 2):
+    if len({len(place.of) for place in places}) != 1 or len(places[0].of) not in (1, 2):
         raise InvalidStudy("theta must be one number or two, the same for all rows; pass rows with two of its entries.")
     return places, ("theta", wanted or "coverage"), f"{len(places)} parameters"
 
 
-def _as_place(row: Any) -> Place:
+def _as_place(row: Any) -> Interval:
+    """Return a row with its theta as a tuple of numbers."""
     try:
-        theta = row.theta
-        parts = list(theta.values()) if hasattr(theta, "values") else [theta]
-        flat = tuple(float(x) for part in parts for x in np.ravel(part))
-        return Place(flat, float(row.estimate), float(row.low), float(row.high), float(getattr(row, "ideal", 0.9)))
+        parts = list(row.of.values()) if hasattr(row.of, "values") else [row.of]
+        theta = tuple(float(x) for part in parts for x in np.ravel(part))
+        ends = float(row.estimate), float(row.low), float(row.high)
+        return Interval("coverage", *ends, float(getattr(row, "ideal", 0.9)), of=theta)
     except (AttributeError, TypeError, ValueError) as error:
-        raise TypeError(f"rows need theta, estimate, low and high, but one does not have them: {error}") from None
+        raise TypeError(f"rows need of (a theta), estimate, low and high, but one does not: {error}") from None
 
 
 def _binned(
-    source: Any, f: str | None, over: str | None, bins: int | None, nominal: float, level: float
-) -> tuple[list[Place], float, tuple[str, str], str]:
-    check_level(level)
-    if not 0 < nominal < 1:
-        raise InvalidStudy(f"nominal must lie strictly between 0 and 1, but {nominal!r} arrived; for 90 % pass 0.9.")
+    source: Any, f: str | None, over: str | None, bins: int | None, nominal: float, confidence: float
+) -> tuple[list[Interval], float, tuple[str, str], str]:
+    need_fraction(confidence=confidence, nominal=nominal)
     chosen = choose(source, f, most=1)
     ran, k = chosen.replicates, chosen.columns[0]
     by = choose(source, over, most=1).columns[0] if over is not None else k
-    truth = ran.truth[ran.rows, by]
+    column, others = columns_of(ran)[k], columns_of(ran)[by]
+    truth = others.array("truth")
     if not np.isfinite(truth).all():
-        raise InvalidStudy(f"the truths of {ran.columns[by].name!r} are not known, so they make no bins; see over=.")
-    draws = ran.lattice(k)
-    values = ran.u[ran.rows, k] if draws is None else ran.rank[ran.rows, k]
+        raise InvalidStudy(f"the truths of {others.name!r} are not known, so they make no bins; see over=.")
+    draws = column.draws
+    values = column.u if draws is None else column.values
     parts = _equal_parts(truth, bins)
-    each = 1 - (1 - level) / len(parts)
-    covered = [miscalibration.coverage(values[p], draws=draws, nominal=nominal, level=each) for p in parts]
-    places = [
-        Place((float(np.median(truth[p])),), c.estimate, c.low, c.high, c.ideal)
-        for p, c in zip(parts, covered, strict=True)
-    ]
-    mean = miscalibration.coverage(values, draws=draws, nominal=nominal).estimate
-    return places, mean, (plain(ran.columns[by].name), chosen.name(k)), chosen.note(k)
+    each = 1 - (1 - confidence) / len(parts)
+    covered = [effects.coverage(values[p], draws=draws, nominal=nominal, confidence=each) for p in parts]
+    places = [replace(c, of=(float(np.median(truth[p])),)) for p, c in zip(parts, covered, strict=True)]
+    mean = effects.coverage(values, draws=draws, nominal=nominal).estimate
+    return places, mean, (plain(others.name), chosen.name(k)), chosen.note(k)
 
 
 def _equal_parts(truth: Any, bins: int | None) -> list[Any]:
@@ -158,13 +146,13 @@ def _equal_parts(truth: Any, bins: int | None) -> list[Any]:
     return [part for j in range(edges.size + 1) if (part := np.flatnonzero(cell == j)).size]
 
 
-def _draw_map_line(ax: Axes, places: list[Place], mean: float) -> None:
-    ordered = sorted(places, key=lambda place: place.theta)
-    x = np.array([place.theta[0] for place in ordered])
+def _draw_map_line(ax: Axes, places: list[Interval], mean: float) -> None:
+    ordered = sorted(places, key=lambda place: place.of)
+    x = np.array([place.of[0] for place in ordered])
     estimate, low, high = (np.array([getattr(place, end) for place in ordered]) for end in ("estimate", "low", "high"))
     ax.vlines(x, low, high, color=COLOURS[0], lw=1, label="interval")
     (line,) = ax.plot(x, estimate, "o-", color=COLOURS[0], ms=3.5, label="coverage")
-    out = np.array([not place.low <= place.ideal <= place.high for place in ordered])
+    out = np.array([place.clear for place in ordered])
     ax.plot(x[out], estimate[out], "D", color=COLOURS[1], ms=4.5, label="excludes the ideal")
     ideal = ax.axhline(ordered[0].ideal, color="0.35", lw=0.8)
     handles = [(line, "coverage"), (ideal, f"nominal, {100 * ordered[0].ideal:.3g} %")]
@@ -179,7 +167,7 @@ def _draw_map_line(ax: Axes, places: list[Place], mean: float) -> None:
     legend(ax, handles)
 
 
-def _draw_map_points(ax: Axes, places: list[Place]) -> None:
+def _draw_map_points(ax: Axes, places: list[Interval]) -> None:
     from matplotlib.colors import TwoSlopeNorm
 
     ideal = places[0].ideal
@@ -189,11 +177,11 @@ def _draw_map_points(ax: Axes, places: list[Place]) -> None:
     for mark, which in (("v", -1), ("o", 0), ("^", 1)):
         some = [place for place in places if _side(place) == which]
         if some:
-            x, y = np.array([place.theta for place in some]).T
+            x, y = np.array([place.of for place in some]).T
             colour = [place.estimate for place in some]
             made = ax.scatter(x, y, c=colour, norm=norm, cmap="PuOr", marker=mark, s=24, ec="black", lw=0.5)
     ax.figure.colorbar(made, ax=ax, label="share that contain the truth")
 
 
-def _side(place: Place) -> int:
+def _side(place: Interval) -> int:
     return -1 if place.high < place.ideal else int(place.low > place.ideal)

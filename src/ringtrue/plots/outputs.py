@@ -13,6 +13,7 @@ import numpy as np
 from scipy import special
 
 from ..errors import InvalidStudy
+from ..statistics.arguments import need_fraction
 from . import lattices
 from .lattices import Floats
 from .selection import Chosen, Source, choose
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 COORDINATES = 6
 
 
-def data_averaged(source: Source, f: str | Iterable[str] | None = None, *, level: float = 0.95, ax: Any = None) -> Any:
+def data_averaged(
+    source: Source, f: str | Iterable[str] | None = None, *, confidence: float = 0.95, ax: Any = None
+) -> Any:
     """Draw whether the outputs, averaged over data, return the belief: one draw of each output against mu0.
 
     Where mu0 has an exact law of f, the draws' positions in it, as the difference between their distribution function
@@ -37,7 +40,7 @@ def data_averaged(source: Source, f: str | Iterable[str] | None = None, *, level
     ----------
     source, f, ax
         As in :func:`~ringtrue.plots.z_contraction`.
-    level
+    confidence
         Chance that a curve stays in its band if the outputs average to mu0. Exact where mu0 is; otherwise the band is
         Kolmogorov's for two large samples.
 
@@ -53,30 +56,30 @@ def data_averaged(source: Source, f: str | Iterable[str] | None = None, *, level
     >>> data_averaged(result, "theta").get_ylabel()
     'excess share of draws below'
     """
-    lattices.check_level(level)
+    need_fraction(confidence=confidence)
     chosen = choose(source, f, most=1 if only_one(ax) else PANELS)
     with journal():
         drawn = panels(ax, len(chosen.columns))
         for one, k in zip(drawn, chosen.columns, strict=True):
-            _draw_average(one, chosen, k, level)
-        entitle(drawn, chosen, ax, common=f"grey: {100 * level:.4g} % band")
+            _draw_average(one, chosen, k, confidence)
+        entitle(drawn, chosen, ax, common=f"grey: {100 * confidence:.4g} % band")
     return returned(drawn)
 
 
-def _draw_average(ax: Axes, chosen: Chosen, k: int, level: float) -> None:
+def _draw_average(ax: Axes, chosen: Chosen, k: int, confidence: float) -> None:
     ran = chosen.replicates
     position, value = ran.weak_u[ran.rows, k], ran.weak_value[ran.rows, k]
     fresh = ran.reference[:, k]
     if np.isfinite(position).all():
-        _draw_positions(ax, position, level)
+        _draw_positions(ax, position, confidence)
     elif np.isfinite(value).any() and np.isfinite(fresh).any():
-        _draw_two_samples(ax, value[np.isfinite(value)], fresh[np.isfinite(fresh)], level)
+        _draw_two_samples(ax, value[np.isfinite(value)], fresh[np.isfinite(fresh)], confidence)
     else:
         say(ax, "the belief is not known,\nor gives no draws")
 
 
-def _draw_positions(ax: Axes, position: Floats, level: float) -> None:
-    found = lattices.curve(lattices.counted(position, lattices.CELLS), level=level)
+def _draw_positions(ax: Axes, position: Floats, confidence: float) -> None:
+    found = lattices.curve(lattices.counted(position, lattices.CELLS), confidence=confidence)
     x, low, high, share = (np.r_[0.0, v, 1.0] for v in (found.points, found.low, found.high, found.share))
     ax.fill_between(x, low - x, high - x, color=NULL, alpha=0.35, lw=0, label="band")
     ax.axhline(0, color="0.35", lw=0.8)
@@ -84,8 +87,8 @@ def _draw_positions(ax: Axes, position: Floats, level: float) -> None:
     ax.set(xlim=(0, 1), xlabel="position in the belief", ylabel="excess share of draws below")
 
 
-def _draw_two_samples(ax: Axes, drawn: Floats, fresh: Floats, level: float) -> None:
-    reach = float(special.kolmogi(1 - level)) * math.sqrt(1 / drawn.size + 1 / fresh.size)
+def _draw_two_samples(ax: Axes, drawn: Floats, fresh: Floats, confidence: float) -> None:
+    reach = float(special.kolmogi(1 - confidence)) * math.sqrt(1 / drawn.size + 1 / fresh.size)
     x, share = _steps(fresh)
     low, high = np.maximum(share - reach, 0), np.minimum(share + reach, 1)
     ax.fill_between(x, low, high, step="post", color=NULL, alpha=0.35, lw=0, label="band")
@@ -141,8 +144,8 @@ def scatter_matrix(source: Source, f: str | Iterable[str] | None = None, *, ax: 
 
 
 def _coordinates(chosen: Chosen, f: Any) -> Chosen:
-    columns = chosen.replicates.columns
-    entries = tuple(k for k in chosen.columns if columns[k].coordinate)
+    functions = chosen.replicates.functions
+    entries = tuple(k for k in chosen.columns if functions[k].kind == "coordinate")
     usual = chosen.columns if f is not None or not entries else entries
     if f is not None and len(usual) > COORDINATES:
         raise InvalidStudy(f"f must name at most {COORDINATES} test functions here, but {len(usual)} came.")

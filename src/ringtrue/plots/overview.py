@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ..judgement.column import strong_columns
+from ..judgement.levels import levels
 from ..judgement.result import Result
 from .forests import caterpillar
 from .positions import coverage_curve, ecdf_difference, pit_histogram
@@ -64,15 +66,15 @@ def _names(result: Result, f: Any) -> list[str]:
     """Return whom to draw: those asked for, or those with the most evidence."""
     ran = result.replicates
     chosen = choose(result, f, most=10**9)
-    names = [ran.columns[k].name for k in chosen.columns]
+    names = [ran.functions[k].name for k in chosen.columns]
     if f is None and len(names) > _SHOWN:
-        evidence = {row.f: row.pvalue for row in result.tests if row.level != "weak"}
+        evidence = {row.f: row.pvalue for row in result.tests if not levels()[row.level].blunt}
         names = sorted(names, key=lambda name: evidence.get(name, 1.0))
     return names[:_SHOWN]
 
 
 def _which(result: Result, names: list[str], f: Any) -> str:
-    many = sum(column.level == "strong" for column in result.replicates.columns)
+    many = len(strong_columns(result.replicates))
     if f is not None or many <= _SHOWN:
         return ""
     return f"; the {len(names)} of {many} test functions with the most evidence, each band for one picture alone"

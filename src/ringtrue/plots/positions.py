@@ -32,7 +32,7 @@ def pit_histogram(
     f: str | Iterable[str] | None = None,
     *,
     bins: int | None = None,
-    level: float = 0.95,
+    confidence: float = 0.95,
     ax: Any = None,
 ) -> Any:
     """Draw how often the truth falls in each part of the output; flat is calibrated.
@@ -49,7 +49,7 @@ def pit_histogram(
     bins
         Bars; left out, a number that suits n, and that puts equally many ranks in every bar where one is found.
         If M + 1 is not a multiple, the randomised positions of the ranks are counted.
-    level
+    confidence
         Chance that all bars of a panel stay in the band if the outputs are calibrated, by Bonferroni's inequality.
     ax
         Where to draw: Axes, one for each test function.
@@ -67,13 +67,13 @@ def pit_histogram(
     200
     """
     chosen = choose(source, f, most=1 if only_one(ax) else PANELS)
-    found = [lattices.histogram(chosen.replicates, k, bins=bins, level=level) for k in chosen.columns]
+    found = [lattices.histogram(chosen.column(k), bins=bins, confidence=confidence) for k in chosen.columns]
     with journal():
         drawn = panels(ax, len(chosen.columns))
         for one, bars in zip(drawn, found, strict=True):
             _draw_histogram(one, bars)
         cut = ["axis cut" if one.get_ylim()[0] > 0 else "" for one in drawn]
-        entitle(drawn, chosen, ax, common=f"grey: {_percent(level)} band, all bars of a panel", own=cut)
+        entitle(drawn, chosen, ax, common=f"grey: {_percent(confidence)} band, all bars of a panel", own=cut)
     return returned(drawn)
 
 
@@ -100,7 +100,7 @@ def _heights(found: lattices.Histogram) -> tuple[float, float]:
     return bottom, high + 0.08 * (high - bottom)
 
 
-def ecdf(source: Source, f: str | Iterable[str] | None = None, *, level: float = 0.95, ax: Any = None) -> Any:
+def ecdf(source: Source, f: str | Iterable[str] | None = None, *, confidence: float = 0.95, ax: Any = None) -> Any:
     """Draw the distribution function of the positions of the truth; the diagonal is calibrated.
 
     Parameters
@@ -110,7 +110,7 @@ def ecdf(source: Source, f: str | Iterable[str] | None = None, *, level: float =
     f
         Names of test functions, a curve each; left out, all strong ones. Of more than four, those that leave the band
         have a colour and a name, at most four; the others are thin and grey.
-    level
+    confidence
         Chance that all curves stay in the band if the outputs are calibrated: exact for one curve on the lattice of
         ranks, or of 250 equal cells if there are more ranks or none; by Bonferroni's inequality for several.
     ax
@@ -129,11 +129,11 @@ def ecdf(source: Source, f: str | Iterable[str] | None = None, *, level: float =
     >>> len(ax.lines[-1].get_xdata())
     21
     """
-    return _curves(source, f, level, ax, difference=0.0, ylabel="share of truths below")
+    return _curves(source, f, confidence, ax, difference=0.0, ylabel="share of truths below")
 
 
 def ecdf_difference(
-    source: Source, f: str | Iterable[str] | None = None, *, level: float = 0.95, ax: Any = None
+    source: Source, f: str | Iterable[str] | None = None, *, confidence: float = 0.95, ax: Any = None
 ) -> Any:
     """Draw the distribution function of the positions of the truth minus the diagonal; zero is calibrated.
 
@@ -142,7 +142,7 @@ def ecdf_difference(
 
     Parameters
     ----------
-    source, f, level, ax
+    source, f, confidence, ax
         As in :func:`ecdf`.
 
     Examples
@@ -153,21 +153,23 @@ def ecdf_difference(
     >>> ax.get_ylabel()
     'excess share of truths below'
     """
-    return _curves(source, f, level, ax, difference=1.0, ylabel="excess share of truths below")
+    return _curves(source, f, confidence, ax, difference=1.0, ylabel="excess share of truths below")
 
 
-def _curves(source: Any, f: Any, level: float, ax: Any, *, difference: float, ylabel: str) -> Any:
+def _curves(source: Any, f: Any, confidence: float, ax: Any, *, difference: float, ylabel: str) -> Any:
     chosen = choose(source, f, most=_ALL)
-    each = 1 - (1 - level) / len(chosen.columns)
-    found = [lattices.curve(lattices.positions(chosen.replicates, k), level=each) for k in chosen.columns]
+    each = 1 - (1 - confidence) / len(chosen.columns)
+    found = [lattices.curve(lattices.positions(chosen.column(k)), confidence=each) for k in chosen.columns]
     with journal():
         (one,) = panels(ax, 1)
-        draw_curves(one, found, chosen, level=level, difference=difference)
+        draw_curves(one, found, chosen, confidence=confidence, difference=difference)
         one.set(xlabel="position in the output", ylabel=ylabel)
     return one
 
 
-def coverage_curve(source: Source, f: str | Iterable[str] | None = None, *, level: float = 0.95, ax: Any = None) -> Any:
+def coverage_curve(
+    source: Source, f: str | Iterable[str] | None = None, *, confidence: float = 0.95, ax: Any = None
+) -> Any:
     """Draw how often central intervals contain the truth against how often they should; the diagonal is calibrated.
 
     Below the diagonal is over-confidence, or bias. Bias and under-confidence may cancel; the ECDF tells them apart.
@@ -176,7 +178,7 @@ def coverage_curve(source: Source, f: str | Iterable[str] | None = None, *, leve
     ----------
     source, f, ax
         As in :func:`ecdf`.
-    level
+    confidence
         Chance that all curves stay in the band if the outputs are calibrated, as in :func:`ecdf`; of the nominal levels
         that M draws allow, at least that chance if M is even.
 
@@ -188,11 +190,11 @@ def coverage_curve(source: Source, f: str | Iterable[str] | None = None, *, leve
     >>> [round(float(x), 2) for x in ax.lines[-1].get_xdata()[:3]]
     [0.0, 0.1, 0.2]
     """
-    return _coverage(source, f, level, ax, difference=0.0, ylabel="share that contain the truth")
+    return _coverage(source, f, confidence, ax, difference=0.0, ylabel="share that contain the truth")
 
 
 def coverage_difference(
-    source: Source, f: str | Iterable[str] | None = None, *, level: float = 0.95, ax: Any = None
+    source: Source, f: str | Iterable[str] | None = None, *, confidence: float = 0.95, ax: Any = None
 ) -> Any:
     """Draw how much more often central intervals contain the truth than they should; zero is calibrated.
 
@@ -200,7 +202,7 @@ def coverage_difference(
 
     Parameters
     ----------
-    source, f, level, ax
+    source, f, confidence, ax
         As in :func:`coverage_curve`.
 
     Examples
@@ -211,23 +213,23 @@ def coverage_difference(
     >>> ax.get_ylabel()
     'excess share that contain the truth'
     """
-    return _coverage(source, f, level, ax, difference=1.0, ylabel="excess share that contain the truth")
+    return _coverage(source, f, confidence, ax, difference=1.0, ylabel="excess share that contain the truth")
 
 
-def _coverage(source: Any, f: Any, level: float, ax: Any, *, difference: float, ylabel: str) -> Any:
+def _coverage(source: Any, f: Any, confidence: float, ax: Any, *, difference: float, ylabel: str) -> Any:
     chosen = choose(source, f, most=_ALL)
-    each = 1 - (1 - level) / len(chosen.columns)
-    found = [lattices.central(chosen.replicates, k, level=each) for k in chosen.columns]
+    each = 1 - (1 - confidence) / len(chosen.columns)
+    found = [lattices.central(chosen.column(k), confidence=each) for k in chosen.columns]
     with journal():
         (one,) = panels(ax, 1)
-        draw_curves(one, found, chosen, level=level, difference=difference)
+        draw_curves(one, found, chosen, confidence=confidence, difference=difference)
         one.set(xlabel="nominal level of central intervals", ylabel=ylabel)
         if not any(part.points.size for part in found):
             say(one, "one draw has no central interval")
     return one
 
 
-def draw_curves(ax: Axes, found: list[Curve], chosen: Chosen, *, level: float, difference: float) -> None:
+def draw_curves(ax: Axes, found: list[Curve], chosen: Chosen, *, confidence: float, difference: float) -> None:
     """Draw curves over their bands, minus so many times the diagonal, and say whose they are."""
     ax.plot([0, 1], [0, 1 - difference], color="0.35", lw=0.8, zorder=1)
     draw_bands(ax, found, difference)
@@ -247,7 +249,7 @@ def draw_curves(ax: Axes, found: list[Curve], chosen: Chosen, *, level: float, d
     alone = len(found) == 1
     title = chosen.name(chosen.columns[0]) if alone else f"{len(found)} test functions"
     out = f"; {_outside(found)}" if len(found) > CURVES else ""
-    band = f"grey: {_percent(level)} band" + ("" if alone else ", all curves")
+    band = f"grey: {_percent(confidence)} band" + ("" if alone else ", all curves")
     head(ax, title, f"{chosen.common_note}; {band}{out}")
     legend(ax, [] if alone or not named else handles)
 
@@ -300,5 +302,5 @@ def _with_ends(inner: Floats) -> Floats:
     return np.concatenate([[0.0], inner, [1.0]])
 
 
-def _percent(level: float) -> str:
-    return f"{100 * level:.4g} %"
+def _percent(confidence: float) -> str:
+    return f"{100 * confidence:.4g} %"

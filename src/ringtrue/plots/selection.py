@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InvalidStudy
+from ..judgement.column import Column, columns_of, strong_columns
 from ..judgement.judging import judge
 from ..judgement.result import Result
 from ..replicates.record import Replicates
@@ -29,7 +30,11 @@ class Chosen:
 
     def name(self, k: int) -> str:
         """Return what the user calls column k."""
-        return self.replicates.columns[k].name
+        return self.replicates.functions[k].name
+
+    def column(self, k: int) -> Column:
+        """Return column k as a judgement reads it."""
+        return columns_of(self.replicates)[k]
 
     def note(self, k: int | None = None, *, rest: bool = False) -> str:
         """Return n, M, and what is not drawn."""
@@ -56,7 +61,7 @@ class Chosen:
 
 def route(replicates: Replicates, k: int) -> str:
     """Return M as a figure states it; nothing where the law was exact."""
-    words = replicates.route(k)
+    words = columns_of(replicates)[k].route
     return words.replace("ranks of ", "M = ") if words != "exact" else ""
 
 
@@ -86,10 +91,10 @@ def choose(source: Any, f: str | Iterable[str] | None, *, most: int) -> Chosen:
     (0,)
     """
     replicates = replicates_of(source)
-    names = [column.name for column in replicates.columns]
+    names = [function.name for function in replicates.functions]
     if f is not None:
         return Chosen(replicates, tuple(_index(names, one) for one in _as_names(f)), 0)
-    strong = [k for k, column in enumerate(replicates.columns) if column.level == "strong"]
+    strong = [column.k for column in strong_columns(replicates)]
     usual = strong or list(range(len(names)))
     return Chosen(replicates, tuple(usual[:most]), max(len(usual) - most, 0))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InvalidStudy
-from .intervals import USUAL, Row, as_rows, axis_limits, by_measure, filtered, show_log_ticks
+from ..statistics.effects import Interval
+from .intervals import USUAL, as_rows, axis_limits, by_measure, filtered, show_log_ticks
 from .style import COLOURS, MARKERS, STYLES, head, journal, legend, panels, plain, returned
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def sweep_lines(
     Parameters
     ----------
     source
-        A Sweep, or rows with x, f, measure, estimate, low, high and ideal; a line for every name if they have one.
+        A Sweep, or rows with the fields of an Interval, ``of`` being x; several by name, {name: Sweep}, have a line
+        for every name.
     measure, f
         Names of measures and test functions; left out, spread, bias and coverage of all (or all measures, if there
         are none of these), at most six lines.
@@ -47,33 +49,35 @@ def sweep_lines(
 
     Examples
     --------
-    >>> from types import SimpleNamespace as Row
-    >>> rows = [Row(x=x, f="theta", measure="spread", estimate=x, low=x / 2, high=2 * x, ideal=1) for x in (1, 2, 3)]
+    >>> rows = [Interval("spread", x, x / 2, 2 * x, 1.0, f="theta", of=x) for x in (1, 2, 3)]
     >>> sweep_lines(rows, xlabel="step size").get_xlabel()
     'step size'
     """
-    rows = filtered(as_rows(source), measure, f)
-    if any(row.x is None for row in rows):
+    swept = source if isinstance(source, Mapping) else {"": source}
+    lines = {name: filtered(as_rows(one), measure, f) for name, one in swept.items()}
+    rows = [row for one in lines.values() for row in one]
+    if any(row.of is None for row in rows):
         raise InvalidStudy("every row of a sweep must have an x, but some have none; forest draws rows without.")
-    usual = [row for row in rows if row.measure in USUAL]
-    groups = by_measure(usual if usual and measure is None else rows)
+    usual = [row for row in rows if row.name in USUAL]
+    names = by_measure(usual if usual and measure is None else rows)
     with journal():
-        drawn = panels(ax, len(groups))
-        for one, (name, group) in zip(drawn, groups.items(), strict=True):
-            _draw_sweep(one, group, name)
+        drawn = panels(ax, len(names))
+        for one, name in zip(drawn, names, strict=True):
+            _draw_sweep(one, {key: [row for row in some if row.name == name] for key, some in lines.items()}, name)
             one.set_xlabel(plain(xlabel), parse_math=False)
     return returned(drawn)
 
 
-def _draw_sweep(ax: Axes, rows: list[Row], measure: str) -> None:
-    lines = list(dict.fromkeys((row.name, row.f) for row in rows))
+def _draw_sweep(ax: Axes, swept: Mapping[str, list[Interval]], measure: str) -> None:
+    rows = [row for some in swept.values() for row in some]
+    lines = list(dict.fromkeys((name, row.f) for name, some in swept.items() for row in some))
     places = _places(ax, rows)
     low, high = axis_limits(rows, measure)
     for ideal in {row.ideal for row in rows if math.isfinite(row.ideal)}:
         ax.axhline(ideal, color="0.35", lw=0.8, zorder=0)
     handles = [
-        (_draw_line(ax, [r for r in rows if (r.name, r.f) == line], places, j, (low, high)), _line_name(line, lines))
-        for j, line in enumerate(lines[:MOST_LINES])
+        (_draw_line(ax, [r for r in swept[name] if r.f == f], places, j, (low, high)), _line_name((name, f), lines))
+        for j, (name, f) in enumerate(lines[:MOST_LINES])
     ]
     if measure == "spread":
         ax.set_yscale("log")
@@ -83,9 +87,9 @@ def _draw_sweep(ax: Axes, rows: list[Row], measure: str) -> None:
     legend(ax, handles if len(lines) > 1 else [])
 
 
-def _places(ax: Axes, rows: list[Row]) -> dict[Any, float]:
+def _places(ax: Axes, rows: list[Interval]) -> dict[Any, float]:
     """Return where each x goes: itself if all are numbers, else one after the other."""
-    values = list(dict.fromkeys(row.x for row in rows))
+    values = list(dict.fromkeys(row.of for row in rows))
     if all(isinstance(x, (int, float, np.number)) and math.isfinite(x) for x in values):
         if min(values) > 0 and max(values) > 30 * min(values):
             ax.set_xscale("log")
@@ -94,9 +98,9 @@ def _places(ax: Axes, rows: list[Row]) -> dict[Any, float]:
     return {x: float(j) for j, x in enumerate(values)}
 
 
-def _draw_line(ax: Axes, rows: list[Row], places: dict[Any, float], j: int, limits: tuple[float, float]) -> Any:
-    rows = sorted(rows, key=lambda row: places[row.x])
-    x = np.array([places[row.x] for row in rows])
+def _draw_line(ax: Axes, rows: list[Interval], places: dict[Any, float], j: int, limits: tuple[float, float]) -> Any:
+    rows = sorted(rows, key=lambda row: places[row.of])
+    x = np.array([places[row.of] for row in rows])
     middle = np.clip([row.estimate for row in rows], *limits)
     colour, style, mark = (cycle[j % len(cycle)] for cycle in (COLOURS, STYLES, MARKERS))
     ax.vlines(x, *np.clip([[r.low for r in rows], [r.high for r in rows]], *limits), color=colour, lw=0.8, alpha=0.8)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..distributions.contract import Beta, Gamma, Gaussian, Normal
+from ..distributions import Beta, Gamma, Gaussian, Normal
 from ..errors import InvalidStudy
 
 Floats = NDArray[np.float64]

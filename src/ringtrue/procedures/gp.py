@@ -17,9 +17,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..distributions.contract import Gaussian, Normal
+from ..distributions import Distribution, Gaussian, Normal
 from ..errors import InvalidStudy
-from ..functions.contract import Evaluate, Renamed, TestFunction
+from ..functions import Evaluate, TestFunction
 
 Floats = NDArray[np.float64]
 Features = Callable[[Floats], Floats]
@@ -223,12 +223,11 @@ def _at(mean: Any, x: Floats) -> Any:
 
 def _point(f: TestFunction) -> Floats | None:
     """Return where a test function evaluates the parameter; None if it does something else."""
-    inner = f.inner if isinstance(f, Renamed) else f
-    return np.asarray(inner.x, float) if isinstance(inner, Evaluate) and inner.component is None else None
+    return np.asarray(f.x, float) if isinstance(f, Evaluate) and f.component is None else None
 
 
 @dataclass(frozen=True)
-class GaussianProcess:
+class GaussianProcess(Distribution):
     """The belief that theta is a Gaussian process.
 
     Parameters
@@ -492,7 +491,7 @@ def _inverse_root(matrix: Floats) -> tuple[Floats, int]:
 
 
 @dataclass(frozen=True, eq=False)
-class Regression:
+class Regression(Distribution):
     """The output of :class:`FittedGP`: a Gaussian process, or a batch of them with the replicate first.
 
     Its law at any point is exact. Draws are functions, each defined everywhere (or, for kernels made by

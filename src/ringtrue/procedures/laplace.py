@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..distributions.batches import stack
-from ..distributions.contract import Gaussian, Normal
+from ..distributions import Gaussian, Normal, stack
 from ..errors import InvalidStudy
 
 Floats = NDArray[np.float64]

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..distributions.batches import Repeated
-from ..distributions.contract import Draws, Gaussian, Normal
+from ..distributions import Draws, Gaussian, Normal, Repeated
 from ..errors import InvalidStudy
 
 

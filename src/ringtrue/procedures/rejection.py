@@ -15,9 +15,9 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from ..distributions.contract import Draws, Normal, as_distribution, stack_values
+from ..distributions import Draws, Normal, as_distribution
 from ..errors import InvalidStudy
-from ..functions.contract import take
+from ..values import stack_values, take
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

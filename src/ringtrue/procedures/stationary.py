@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..distributions.contract import Gaussian
+from ..distributions import Gaussian
 from ..errors import InvalidStudy
 
 Floats = NDArray[np.float64]

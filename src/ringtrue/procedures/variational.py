@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..distributions.batches import stack
+from ..distributions import stack
 from ..errors import InvalidStudy
 from .laplace import Laplace, Target, as_target, finite
 
@@ -43,7 +43,7 @@ class GaussianVariational:
 
     Examples
     --------
-    >>> from ringtrue.distributions.contract import Normal
+    >>> from ringtrue import Normal
     >>> output = GaussianVariational(lambda theta, y: -0.5 * (y - theta) ** 2)(Normal(0, 1), 3.0)
     >>> round(float(output.mean), 6), round(float(output.sd) ** 2, 6)
     (1.5, 0.5)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 from ..callables import with_optional
 from ..distributions import Distribution, as_distribution
@@ -301,3 +301,14 @@ def at_least(least: int, name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise InvalidStudy(f"{name} must be a whole number of at least {least}, but {value!r} arrived.")
     return int(value)
+
+
+class StudySettings(TypedDict, total=False):
+    """The settings of a study, for those who pass them on."""
+
+    f: Any
+    draws: int
+    seed: int
+    batch: int | None
+    truth: Any
+    reproducible: bool

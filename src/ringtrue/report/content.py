@@ -8,18 +8,22 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from ..export import LEVELS, clean
-from ..functions.contract import ALL
-from ..judgement import sentences as wording
+from ..export import clean
+from ..functions import ALL
+from ..judgement.column import columns_of
 from ..judgement.diagnosis import diagnose
+from ..judgement.judging import fewest_draws
+from ..judgement.levels import TestRow, chain
 from ..judgement.measures import Measures, measure, over_family
-from ..judgement.result import MeasureRow, Result, TestRow, Verdict, decimals
+from ..judgement.result import Result
+from ..judgement.sentences import phrases as wording
+from ..judgement.text import decimals
+from ..judgement.verdict import Verdict
 from ..replicates.record import Failure, Replicates
+from ..statistics.effects import Interval
 
 #: Test functions that get pictures.
 PICTURED = 6
@@ -34,17 +38,6 @@ FUNCTIONS = 50
 #: Causes of failures that are shown.
 CAUSES = 20
 _NAME, _ERROR, _TRACEBACK = 120, 500, 8000
-
-_UNTESTED = {
-    "exact": "whether the outputs are the exact posterior: add a test function of theta and y",
-    "auto": "whether the outputs are right among the data that led to the same output: add a test function that "
-    "sees the output, such as ringtrue.LogDensity()",
-    "strong": "whether the truth falls where the outputs say, on average over data: add a test function of theta",
-    "reversible": "whether truth and output can be exchanged: ringtrue has no test of it yet",
-    "weak": "whether the outputs, averaged over data, return the belief: pass the belief, and outputs that can be "
-    "sampled",
-}
-
 
 #: What each measure says, in the order of the table.
 MEANINGS = {
@@ -123,8 +116,8 @@ def ranked(result: Result) -> list[int]:
     strength: dict[str, tuple[float, float]] = {}
     for row in result.tests:
         strength[row.f] = min(strength.get(row.f, (math.inf, math.inf)), (row.adjusted, row.pvalue))
-    columns = result.replicates.columns
-    return sorted(range(len(columns)), key=lambda k: strength.get(columns[k].name, (math.inf, math.inf)))
+    functions = result.replicates.functions
+    return sorted(range(len(functions)), key=lambda k: strength.get(functions[k].name, (math.inf, math.inf)))
 
 
 def advice(result: Result) -> list[str]:
@@ -136,7 +129,7 @@ def _by_verdict(result: Result) -> Iterator[str]:
     if result.verdict is Verdict.WITHIN_TOLERANCE:
         yield (
             "Nothing needs mending in the test functions asked about. To keep it so, put "
-            "result.assert_calibrated() into the tests of the procedure."
+            "result.assert_within_tolerance() into the tests of the procedure."
         )
         yield "Calibrated does not mean useful: look at how narrow the outputs are before relying on them."
     elif result.verdict is Verdict.INCONCLUSIVE:
@@ -154,7 +147,7 @@ def _by_verdict(result: Result) -> Iterator[str]:
 def _mends(result: Result) -> Iterator[str]:
     """Name the factor or the shift that would mend each of the worst test functions."""
     measures = by_function(result.measures)
-    names = {k: result.replicates.columns[k].name for k in ranked(result)}
+    names = {k: result.replicates.functions[k].name for k in ranked(result)}
     mends = [line for k, name in names.items() for line in _mend(result, k, measures.get(name, {}))]
     yield from mends[:PICTURED]
     if len(mends) > PICTURED:
@@ -168,10 +161,10 @@ def _mends(result: Result) -> Iterator[str]:
         yield "Look at the data that lead to similar outputs: the outputs are right on average and wrong among those."
 
 
-def _mend(result: Result, k: int, about: Mapping[str, MeasureRow]) -> Iterator[str]:
+def _mend(result: Result, k: int, about: Mapping[str, Interval]) -> Iterator[str]:
     """Say what would mend one test function: what the sentence says, of every kind of error."""
     ran = result.replicates
-    name, found = ran.columns[k].name, diagnose(ran, k)
+    name, found = ran.functions[k].name, diagnose(columns_of(ran)[k])
     if found.kind == "outliers":
         yield f"Of {short(name)}, {wording.outlying(found, ran.n - len(ran.failures))}."
         return
@@ -209,10 +202,10 @@ def blind_spots(result: Result) -> list[str]:
         *_resolution(result),
         *_draws(result.replicates),
         *_lost(result.replicates),
-        f"Errors in functions of theta other than the {_many(len(result.replicates.columns), 'test function')} "
+        f"Errors in functions of theta other than the {_many(len(result.replicates.functions), 'test function')} "
         f"asked about.",
         "Errors at one particular truth or dataset that cancel on average over the belief.",
-        *(f"Level {level}, not tested: {_UNTESTED[level]}." for level in LEVELS if level not in result.levels),
+        *(f"Level {one.name}, not tested: {one.untested}." for one in chain() if one.name not in result.levels),
         *result.notes,
     ]
 
@@ -233,7 +226,7 @@ def _resolution(result: Result) -> Iterator[str]:
 
 
 def _draws(replicates: Replicates) -> Iterator[str]:
-    fewest = replicates.fewest_draws()
+    fewest = fewest_draws(replicates)
     if fewest:
         yield f"Tails beyond 1 in {fewest + 1}: an output was known by as few as {_many(fewest, 'draw')}."
 
@@ -246,9 +239,9 @@ def _lost(replicates: Replicates) -> Iterator[str]:
         )
 
 
-def by_function(rows: Sequence[MeasureRow]) -> dict[str, dict[str, MeasureRow]]:
+def by_function(rows: Sequence[Interval]) -> dict[str, dict[str, Interval]]:
     """Return measures by test function and name, in their order."""
-    found: dict[str, dict[str, MeasureRow]] = {}
+    found: dict[str, dict[str, Interval]] = {}
     for row in rows:
         found.setdefault(row.f, {})[row.name] = row
     return found
@@ -273,7 +266,7 @@ def of_all(result: Result) -> list[tuple[str, Cell]]:
 
 def _worst_first(names: Iterable[str], result: Result) -> list[str]:
     """Return names of test functions by evidence, after that of all together."""
-    place = {result.replicates.columns[k].name: j for j, k in enumerate(ranked(result))}
+    place = {result.replicates.functions[k].name: j for j, k in enumerate(ranked(result))}
     return sorted(names, key=lambda name: place.get(name, -1))
 
 
@@ -293,7 +286,7 @@ def details(result: Result) -> Details | None:
 
     Nothing if all those replicates were lost. What is said of all test functions together concerns all of them.
     """
-    ran = result.replicates.part(slice(None, ENOUGH))
+    ran = result.replicates.pick(slice(None, ENOUGH))
     if len(ran.failures) == ran.n:
         return None
     found = _measured(ran, ranked(result))
@@ -310,21 +303,12 @@ def _measured(ran: Replicates, order: list[int]) -> Measures:
     """Return every measure of the first columns in this order."""
     if len(order) <= FUNCTIONS:
         return measure(ran)
-    found = measure(_columns(ran, sorted(order[:FUNCTIONS])))
+    found = measure(ran.about(sorted(order[:FUNCTIONS])))
     # The largest of those with most evidence is no measure of all: their intervals would not know of the others.
     single = [row for row in found.rows if row.f != ALL]
-    largest = [MeasureRow(ALL, m.name, m.estimate, m.low, m.high, m.ideal, "-") for m in over_family(ran, level=0.95)]
+    largest = [replace(m, f=ALL) for m in over_family(ran, confidence=0.95)]
     joint = [row for row in found.rows if row.f == ALL and not row.name.startswith("largest")]
     return replace(found, rows=(*single, *largest, *joint))
-
-
-def _columns(ran: Replicates, some: list[int]) -> Replicates:
-    arrays: dict[str, Any] = {
-        field.name: values[:, some]
-        for field in fields(ran)
-        if isinstance(values := getattr(ran, field.name), np.ndarray) and values.ndim == 2
-    }
-    return replace(ran, **arrays, columns=tuple(ran.columns[k] for k in some), members=None)
 
 
 def _as_plain(found: Measures) -> dict[str, Any]:
@@ -332,11 +316,11 @@ def _as_plain(found: Measures) -> dict[str, Any]:
     return {**plain, "measures": [{**row, "f": clean(row["f"])} for row in plain["measures"]]}
 
 
-def _ideal(row: MeasureRow) -> str:
+def _ideal(row: Interval) -> str:
     return "–" if math.isnan(row.ideal) else f"{row.ideal:.3g}"
 
 
-def _cell(row: MeasureRow) -> Cell:
+def _cell(row: Interval) -> Cell:
     digits = decimals(row)
     interval = f"{_fixed(row.low, digits)} to {_fixed(row.high, digits)}"
     return Cell(_fixed(row.estimate, digits), interval, row.within)
@@ -362,7 +346,7 @@ def _ends(failure: Failure) -> str:
     return text if len(text) <= _TRACEBACK else f"{text[:half]}\n…\n{text[-half:]}"
 
 
-def said(row: MeasureRow) -> str:
+def said(row: Interval) -> str:
     """Return the size of a measure with its interval."""
     digits = decimals(row)
     low, high = sorted((abs(row.low), abs(row.high))) if row.ideal == 0 else (row.low, row.high)

@@ -86,7 +86,7 @@ def panels(result: Result) -> list[Panel]:
 
 
 def _panel(result: Result, k: int) -> Panel:
-    name, reading = result.replicates.columns[k].name, plots.reading(result, k)
+    name, reading = result.replicates.functions[k].name, plots.reading(result, k)
     kinds = ("pit_histogram", "ecdf_difference", "coverage_curve")
     pictures = tuple(_picture(kind, result, name, mark=f"f{k}", reading=reading) for kind in kinds)
     return Panel(short(name), reading, pictures)
@@ -100,7 +100,7 @@ def overview(result: Result) -> list[Picture]:
     for kind, values in (("z_contraction", ran.sd), ("data_averaged", ran.weak_value)):
         known = [k for k in order if np.isfinite(values[ran.rows, k]).any()]
         if known:
-            found.append(_picture(kind, result, ran.columns[known[0]].name, mark="all"))
+            found.append(_picture(kind, result, ran.functions[known[0]].name, mark="all"))
     return found
 
 

@@ -14,7 +14,9 @@ from typing import Any
 from ..errors import RingtrueError
 from ..execution.progress import duration
 from ..export import Origin, as_text, document, write
-from ..judgement.result import Result, Verdict, format_p
+from ..judgement.result import Result
+from ..judgement.text import format_p
+from ..judgement.verdict import Verdict
 from . import content
 
 _TITLES = {

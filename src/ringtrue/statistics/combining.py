@@ -15,6 +15,8 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaincc, log_ndtr, ndtri, rel_entr
 
+from .arguments import Floats, Ints, need_count
+
 __all__ = [
     "LabelRandomisation",
     "bonferroni",
@@ -23,9 +25,6 @@ __all__ = [
     "prefix_two_median",
     "weighted_minimum",
 ]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Numbers held at once while relabelling: eight bytes each, and a handful of arrays of this size.
 _CHUNK = 2_000_000
@@ -57,7 +56,7 @@ def bonferroni(p: ArrayLike) -> float:
     return min(1.0, len(p) * float(p.min()))
 
 
-def holm(p: ArrayLike) -> FloatArray:
+def holm(p: ArrayLike) -> Floats:
     """Adjust each p-value so that rejecting all below alpha makes one false claim with probability alpha.
 
     Parameters
@@ -170,7 +169,7 @@ class LabelRandomisation:
 
     statistic: float
     pvalue: float
-    adjusted: FloatArray
+    adjusted: Floats
 
 
 def label_randomised(members: ArrayLike, *, rng: Generator, randomisations: int = 999) -> LabelRandomisation:
@@ -212,15 +211,14 @@ def label_randomised(members: ArrayLike, *, rng: Generator, randomisations: int 
     0.001
     """
     ranks = _as_members(members)
-    if randomisations < 1:
-        raise ValueError(f"randomisations must be at least 1, got {randomisations}; 999 resolves p = 0.001.")
+    need_count(1, randomisations=randomisations)
     chunks = [_evidence(counts) for counts in _relabelled_counts(ranks, rng, randomisations)]
     evidence = np.concatenate(chunks)
     adjusted = _step_down(evidence)
     return LabelRandomisation(float(evidence[0].max()), float(adjusted.min()), adjusted)
 
 
-def _relabelled_counts(ranks: NDArray[np.integer], rng: Generator, randomisations: int) -> Iterator[IntArray]:
+def _relabelled_counts(ranks: NDArray[np.integer], rng: Generator, randomisations: int) -> Iterator[Ints]:
     """Yield how often each rank is the truth's, shape (labellings, K, M + 1), as observed first."""
     n, size, K = ranks.shape
     by_member = ranks.reshape(n * size, K)
@@ -233,7 +231,7 @@ def _relabelled_counts(ranks: NDArray[np.integer], rng: Generator, randomisation
         yield _count(by_member, np.arange(n) * size + labels, size)
 
 
-def _count(by_member: NDArray[np.integer], truth: IntArray, size: int) -> IntArray:
+def _count(by_member: NDArray[np.integer], truth: Ints, size: int) -> Ints:
     rows, K = len(truth), by_member.shape[1]
     cells = by_member[truth].astype(np.int64)
     cells += np.arange(K) * size
@@ -241,7 +239,7 @@ def _count(by_member: NDArray[np.integer], truth: IntArray, size: int) -> IntArr
     return np.bincount(cells.ravel(), minlength=rows * K * size).reshape(rows, K, size)
 
 
-def _evidence(counts: IntArray) -> FloatArray:
+def _evidence(counts: Ints) -> Floats:
     """Return minus the log of the smallest of four approximate p-values, shape (labellings, K).
 
     The approximations only put the four on a common scale; randomisation makes the level exact.
@@ -255,11 +253,11 @@ def _evidence(counts: IntArray) -> FloatArray:
         np.log(np.maximum(gammaincc(polynomials.shape[1] / 2, smooth / 2), np.finfo(np.float64).tiny)),
         _log_gap(counts, n),
     ]
-    smallest: FloatArray = np.minimum.reduce(components)
+    smallest: Floats = np.minimum.reduce(components)
     return -smallest
 
 
-def _score_table(size: int) -> tuple[FloatArray, FloatArray]:
+def _score_table(size: int) -> tuple[Floats, Floats]:
     """Return location and spread scores, and orthonormal polynomials, on the ranks {0, ..., size - 1}."""
     normal = ndtri(np.arange(1, size + 1) / (size + 1))
     scores = [_standardised(normal), _standardised(normal**2)]
@@ -269,19 +267,19 @@ def _score_table(size: int) -> tuple[FloatArray, FloatArray]:
     return np.stack(scores, axis=1), orthonormal
 
 
-def _standardised(score: FloatArray) -> FloatArray:
+def _standardised(score: Floats) -> Floats:
     centred = score - score.mean()
     spread = sqrt(float((centred**2).mean()))
     # With a single draw per replicate the spread score is constant and says nothing.
     return centred / spread if spread > 1e-9 else np.zeros_like(centred)
 
 
-def _log_two_sided(z: FloatArray) -> FloatArray:
-    log_pvalue: FloatArray = np.minimum(log(2) + log_ndtr(-np.abs(z)), 0.0)
+def _log_two_sided(z: Floats) -> Floats:
+    log_pvalue: Floats = np.minimum(log(2) + log_ndtr(-np.abs(z)), 0.0)
     return log_pvalue
 
 
-def _log_gap(counts: IntArray, n: int) -> FloatArray:
+def _log_gap(counts: Ints, n: int) -> Floats:
     """Approximate the log p-value of the largest standardised gap of the cumulative counts.
 
     A gap is the signed root of its binomial deviance, which agrees with the standardised count in the
@@ -294,11 +292,11 @@ def _log_gap(counts: IntArray, n: int) -> FloatArray:
     deviance = 2 * n * (rel_entr(share, expected) + rel_entr(1 - share, 1 - expected))
     b = np.sqrt(np.maximum(deviance.max(axis=-1), 1.0))
     log_density = -0.5 * b**2 - 0.5 * log(2 * pi)
-    log_pvalue: FloatArray = np.minimum(log_density + np.log(4 / b + 2 * (b - 1 / b) * log(M)), 0.0)
+    log_pvalue: Floats = np.minimum(log_density + np.log(4 / b + 2 * (b - 1 / b) * log(M)), 0.0)
     return log_pvalue
 
 
-def _step_down(evidence: FloatArray) -> FloatArray:
+def _step_down(evidence: Floats) -> Floats:
     """Return max-T step-down p-values; row 0 is the observed labelling, and counts as one of the rest."""
     order = np.argsort(-evidence[0], kind="stable")
     ordered = evidence[:, order]
@@ -309,14 +307,14 @@ def _step_down(evidence: FloatArray) -> FloatArray:
     return adjusted
 
 
-def _as_pvalues(p: ArrayLike) -> FloatArray:
+def _as_pvalues(p: ArrayLike) -> Floats:
     array = np.asarray(p, dtype=np.float64)
     if array.ndim != 1 or not len(array) or not ((array >= 0) & (array <= 1)).all():
         raise ValueError(f"p must be one or more numbers in [0, 1] along one axis, got {_brief(array)}.")
     return array
 
 
-def _brief(array: FloatArray) -> str:
+def _brief(array: Floats) -> str:
     return f"shape {array.shape}" if array.ndim != 1 or not len(array) else f"values {array.min()} to {array.max()}"
 
 

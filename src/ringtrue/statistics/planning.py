@@ -2,7 +2,7 @@
 
 Three questions, asked before or after a run: how many replicates will find an error of this size (`plan`), which
 errors could a run of this size have found (`detectable`), and how many replicates certify a calibrated procedure
-(`certify`). The answers are closed forms or one-dimensional root searches; nothing is simulated.
+(`plan_certificate`). The answers are closed forms or one-dimensional root searches; nothing is simulated.
 
 The test meant is the default one, the smallest p-value of several tests of uniformity, recalibrated. It is
 treated as its best member at a stricter level.
@@ -11,14 +11,16 @@ This module knows levels, powers and the information in ranks. It must not know 
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from scipy import special
 
+from ..errors import InvalidStudy
+from .arguments import need_count, need_fraction
 from .effects import rank_efficiency
+from .roots import Bracket, narrow
 
-__all__ = ["Certification", "Detectable", "Plan", "certify", "detectable", "plan"]
+__all__ = ["Certificate", "Detectable", "Plan", "detectable", "plan", "plan_certificate"]
 
 # The default test rejects about when one of its members has p <= alpha / 2.6: the members are correlated, so four
 # of them cost less than a factor four. The value reproduces the simulated requirements of the default test at
@@ -77,7 +79,7 @@ class Detectable:
 
 
 @dataclass(frozen=True)
-class Certification:
+class Certificate:
     """The number of replicates that certifies a calibrated procedure, and what each measure asks for.
 
     ``n`` is the largest of the other three; each is a whole number, or inf where no number suffices.
@@ -147,13 +149,13 @@ def plan(
     """
     effect, size = _the_effect(spread=spread, bias=bias, eta=eta)
     _check(power, alpha, functions)
-    level = alpha / (_MULTIPLICITY * functions)
+    each = alpha / (_MULTIPLICITY * functions)
     kept_spread, kept_bias = _efficiency(draws)
     if effect == "bias":
-        n = _divided(_replicates_for_bias(abs(size), level, power), kept_bias)
+        n = _divided(_replicates_for_bias(abs(size), each, power), kept_bias)
     else:
         s = size if effect == "spread" else size**-0.5
-        n = _divided(_replicates_for_spread(s, level, power), kept_spread)
+        n = _divided(_replicates_for_spread(s, each, power), kept_spread)
     return Plan(n, effect, size, power, alpha, draws, functions)
 
 
@@ -184,24 +186,23 @@ def detectable(
     with probability 0.8 this run finds a spread factor above 1.24 or below 0.791, and a bias above 0.318 sd
     """
     _check(power, alpha, functions)
-    if n < 1:
-        raise ValueError(f"n must be at least 1, got {n}")
-    level = alpha / (_MULTIPLICITY * functions)
+    need_count(1, n=n)
+    each = alpha / (_MULTIPLICITY * functions)
     kept_spread, kept_bias = _efficiency(draws)
-    bias = (_two_sided(level) + float(special.ndtri(power))) / math.sqrt(n * kept_bias)
-    over = _detectable_spread(n * kept_spread, level, power, 1.0)
-    under = _detectable_spread(n * kept_spread, level, power, -1.0)
+    bias = (_two_sided(each) + float(special.ndtri(power))) / math.sqrt(n * kept_bias)
+    over = _detectable_spread(n * kept_spread, each, power, 1.0)
+    under = _detectable_spread(n * kept_spread, each, power, -1.0)
     return Detectable(over, under, bias, power)
 
 
-def certify(
+def plan_certificate(
     *,
     spread: float = 0.1,
     bias: float = 0.1,
     coverage: float = 0.05,
-    level: float = 0.95,
+    confidence: float = 0.95,
     draws: int | None = None,
-) -> Certification:
+) -> Certificate:
     """Compute how many replicates certify, with probability 0.8, a procedure that is perfectly calibrated.
 
     Certified means that the interval of each measure lies within its tolerance. The answer for each measure is
@@ -215,36 +216,35 @@ def certify(
         Tolerance on the bias, in standard deviations of the output. inf asks for nothing.
     coverage : float
         Tolerance on the coverage of the central 90 % interval. inf asks for nothing.
-    level : float
-        Confidence level of each interval.
+    confidence : float
+        That of each interval.
     draws : int, optional
         Draws that each truth is ranked among; None if u is exact.
 
     Returns
     -------
-    Certification
+    Certificate
         With the number of replicates ``n`` and its three parts.
 
     Notes
     -----
-    With b = q((1 + level) / 2) + q(0.9): both ends of an interval stay within the tolerance t with probability 0.8 if
-    n = b^2 / (2 log(1 + t)^2) for the spread and b^2 / t^2 for the bias, divided by the efficiency of ranks. For the
+    With b = q((1 + confidence) / 2) + q(0.9): both ends of an interval stay within the tolerance t with probability 0.8
+    if n = b^2 / (2 log(1 + t)^2) for the spread and b^2 / t^2 for the bias, divided by the efficiency of ranks. For the
     coverage n = b^2 p (1 - p) / t^2 + 1 / t, where the last term is the price of an exact binomial interval; this is
     up to 8 % below the exact number. The interval of the spread also pays for an unknown kurtosis: the chance
-    reached at the n given was between 0.77 and 0.82 in simulations, 0.71 at n = 294 with level 0.998.
+    reached at the n given was between 0.77 and 0.82 in simulations, 0.71 at n = 294 with confidence 0.998.
 
     Examples
     --------
-    >>> certify(spread=0.1, bias=float("inf"), coverage=float("inf"), level=0.9).n
+    >>> plan_certificate(spread=0.1, bias=float("inf"), coverage=float("inf"), confidence=0.9).n
     472
     """
     tolerances = {"spread": spread, "bias": bias, "coverage": coverage}
     for name, tolerance in tolerances.items():
         if not tolerance > 0:
-            raise ValueError(f"the tolerance on {name} must be positive (inf for none), got {tolerance}")
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie strictly between 0 and 1, got {level}; for 95 % pass 0.95")
-    reach = (_two_sided(1 - level) + float(special.ndtri((1 + _CHANCE) / 2))) ** 2
+            raise InvalidStudy(f"the tolerance on {name} must be positive (inf for none), got {tolerance}")
+    need_fraction(confidence=confidence)
+    reach = (_two_sided(1 - confidence) + float(special.ndtri((1 + _CHANCE) / 2))) ** 2
     kept_spread, kept_bias = _efficiency(draws)
     needs = (
         _divided(reach / (2 * math.log1p(spread) ** 2), kept_spread),
@@ -252,7 +252,7 @@ def certify(
         # One draw leaves no interval between the lowest and the highest rank.
         _divided(reach * _NOMINAL * (1 - _NOMINAL) / coverage**2 + 1 / coverage, 0.0 if draws == 1 else 1.0),
     )
-    return Certification(max(needs), *needs)
+    return Certificate(max(needs), *needs)
 
 
 def _functions(count: int) -> str:
@@ -262,20 +262,20 @@ def _functions(count: int) -> str:
 def _the_effect(**asked: float | None) -> tuple[str, float]:
     given = {name: size for name, size in asked.items() if size is not None}
     if len(given) != 1:
-        raise ValueError(f"expected exactly one of spread, bias and eta, got {sorted(given) or 'none'}")
+        raise InvalidStudy(f"expected exactly one of spread, bias and eta, got {sorted(given) or 'none'}")
     ((effect, size),) = given.items()
     if effect != "bias" and not (0 < size < math.inf and size != 1):
-        raise ValueError(f"{effect} must be positive, finite and not 1 (1 is calibrated), got {size}")
+        raise InvalidStudy(f"{effect} must be positive, finite and not 1 (1 is calibrated), got {size}")
     if effect == "bias" and not 0 < abs(size) < math.inf:
-        raise ValueError(f"bias must be finite and not 0 (0 is calibrated), got {size}")
+        raise InvalidStudy(f"bias must be finite and not 0 (0 is calibrated), got {size}")
     return effect, size
 
 
 def _check(power: float, alpha: float, functions: int) -> None:
-    if not 0 < alpha < power < 1:
-        raise ValueError(f"expected 0 < alpha < power < 1, got alpha {alpha} and power {power}")
-    if functions < 1:
-        raise ValueError(f"functions must be at least 1, got {functions}")
+    need_fraction(alpha=alpha, power=power)
+    need_count(1, functions=functions)
+    if alpha >= power:
+        raise InvalidStudy(f"power must be larger than alpha, but power {power} and alpha {alpha} arrived.")
 
 
 def _efficiency(draws: int | None) -> tuple[float, float]:
@@ -293,50 +293,45 @@ def _divided(n: float, kept: float) -> float:
     return math.ceil(n / kept) if kept > 0 else math.inf
 
 
-def _two_sided(level: float) -> float:
-    return -float(special.ndtri(level / 2))
+def _two_sided(alpha: float) -> float:
+    return -float(special.ndtri(alpha / 2))
 
 
-def _replicates_for_bias(delta: float, level: float, power: float) -> float:
-    return ((_two_sided(level) + float(special.ndtri(power))) / delta) ** 2
+def _replicates_for_bias(delta: float, alpha: float, power: float) -> float:
+    return ((_two_sided(alpha) + float(special.ndtri(power))) / delta) ** 2
 
 
-def _power_against_spread(n: float, s: float, level: float) -> float:
+def _power_against_spread(n: float, s: float, alpha: float) -> float:
     """Power of the two-sided chi-squared test on the sum of z^2."""
-    low, high = special.chdtri(n, 1 - level / 2), special.chdtri(n, level / 2)
+    low, high = special.chdtri(n, 1 - alpha / 2), special.chdtri(n, alpha / 2)
     return float(special.chdtr(n, low / s**2) + special.chdtrc(n, high / s**2))
 
 
-def _replicates_for_spread(s: float, level: float, power: float) -> float:
-    quick = 0.5 * ((_two_sided(level) + float(special.ndtri(power))) / math.log(s)) ** 2
+def _replicates_for_spread(s: float, alpha: float, power: float) -> float:
+    quick = 0.5 * ((_two_sided(alpha) + float(special.ndtri(power))) / math.log(s)) ** 2
     # The exact answer differs by a relative O(log s) = O(1 / sqrt(n)); here it no longer matters.
     if quick > 1e8:
         return quick
-    if _power_against_spread(1.0, s, level) >= power:
+    if _power_against_spread(1.0, s, alpha) >= power:
         return 1.0
 
     def shortfall(log_n: float) -> float:
-        return _power_against_spread(math.exp(log_n), s, level) - power
+        return _power_against_spread(math.exp(log_n), s, alpha) - power
 
-    return math.exp(_bisect(shortfall, math.log(100 * quick + 1000)))
+    return math.exp(narrow(shortfall, 0.0, math.log(100 * quick + 1000), done=_narrow_enough).high)
 
 
-def _detectable_spread(n: float, level: float, power: float, sign: float) -> float:
+def _detectable_spread(n: float, alpha: float, power: float, sign: float) -> float:
     """The spread factor exp(sign * x), x > 0, found with the given power by n exact u."""
     furthest = 200.0
 
     def shortfall(x: float) -> float:
-        return _power_against_spread(n, math.exp(sign * x), level) - power
+        return _power_against_spread(n, math.exp(sign * x), alpha) - power
 
     if n == 0 or shortfall(furthest) < 0:
         return math.inf if sign > 0 else 0.0
-    return math.exp(sign * _bisect(shortfall, furthest))
+    return math.exp(sign * narrow(shortfall, 0.0, furthest, done=_narrow_enough).high)
 
 
-def _bisect(shortfall: Callable[[float], float], high: float) -> float:
-    """Find where an increasing function changes sign in (0, high); importing scipy.optimize takes 0.1 s."""
-    low = 0.0
-    while high - low > 1e-11 * (1 + low):
-        middle = (low + high) / 2
-        low, high = (middle, high) if shortfall(middle) < 0 else (low, middle)
-    return high
+def _narrow_enough(at: Bracket) -> bool:
+    return at.high - at.low <= 1e-11 * (1 + at.low)

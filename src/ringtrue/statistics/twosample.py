@@ -16,10 +16,10 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import kolmogorov
 
+from .arguments import Floats, need_count
+
 __all__ = ["TwoSampleTest", "energy", "ks", "mmd"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Kernel = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 
 # Reported instead of a p-value that underflows: larger than the truth, hence valid.
@@ -162,7 +162,7 @@ def energy(x: ArrayLike, y: ArrayLike, *, rng: Generator, permutations: int = 99
     return TwoSampleTest(test.method, scale * test.statistic, test.pvalue)
 
 
-def _largest_gap(a: FloatArray, b: FloatArray) -> int:
+def _largest_gap(a: Floats, b: Floats) -> int:
     """Return the statistic of sorted samples as an integer multiple of 1 / lcm(n, m)."""
     n, m = len(a), len(b)
     g = gcd(n, m)
@@ -172,7 +172,7 @@ def _largest_gap(a: FloatArray, b: FloatArray) -> int:
     return max(int(above.max()), int(below.max()))
 
 
-def _ks_pvalue(gap: int, a: FloatArray, b: FloatArray) -> float:
+def _ks_pvalue(gap: int, a: Floats, b: Floats) -> float:
     n, m = len(a), len(b)
     if n + m <= _RECURSION_LIMIT:
         last = _last_of_tied(a, b)
@@ -181,7 +181,7 @@ def _ks_pvalue(gap: int, a: FloatArray, b: FloatArray) -> float:
     return _ks_equal_sizes(gap, n) if n == m else _ks_limit(gap, n, m)
 
 
-def _last_of_tied(a: FloatArray, b: FloatArray) -> NDArray[np.bool_]:
+def _last_of_tied(a: Floats, b: Floats) -> NDArray[np.bool_]:
     pooled = np.sort(np.concatenate([a, b]))
     return np.append(pooled[1:] != pooled[:-1], True)
 
@@ -204,7 +204,7 @@ def _ks_recursion(gap: int, n: int, m: int, last: NDArray[np.bool_]) -> float:
     points the order is not observed and nothing leaves.
     """
     first, mass, left = 0, np.ones(1), 0.0
-    count: FloatArray = np.arange(n + 1, dtype=np.float64)
+    count: Floats = np.arange(n + 1, dtype=np.float64)
     lows, highs = _ks_band(gap, n, m, last)
     for t, (low, high) in enumerate(zip(lows, highs, strict=True)):
         up = mass * ((n - count[first : first + len(mass)]) / (n + m - t))
@@ -241,7 +241,7 @@ def _ks_limit(gap: int, n: int, m: int) -> float:
 
 def _permutation_test(
     method: str,
-    points: FloatArray,
+    points: Floats,
     labels: NDArray[np.int8],
     kernel: Kernel,
     *,
@@ -250,8 +250,7 @@ def _permutation_test(
     permutations: int,
 ) -> TwoSampleTest:
     """Rank the statistic of the observed labels among those of random relabellings."""
-    if permutations < 1:
-        raise ValueError(f"permutations must be at least 1, got {permutations}; 999 resolves p = 0.001.")
+    need_count(1, permutations=permutations)
     if not points.any():
         return TwoSampleTest(method, 0.0, 1.0)
     signs = np.tile(labels, (permutations + 1, 1))
@@ -261,7 +260,7 @@ def _permutation_test(
     return TwoSampleTest(method, float(statistics[0]), reached / (permutations + 1))
 
 
-def _discrepancies(points: FloatArray, signs: NDArray[np.int8], kernel: Kernel) -> FloatArray:
+def _discrepancies(points: Floats, signs: NDArray[np.int8], kernel: Kernel) -> Floats:
     """Return the unbiased statistic for each row of signs, +1 for x and -1 for y.
 
     With K the Gram matrix without its diagonal and e the signs, every block sum follows from e'Ke, e'K1
@@ -282,11 +281,11 @@ def _discrepancies(points: FloatArray, signs: NDArray[np.int8], kernel: Kernel) 
     within_x = (quadratic + 2 * linear + total) / (4 * n * (n - 1))
     within_y = (quadratic - 2 * linear + total) / (4 * m * (m - 1))
     across = (total - quadratic) / (4 * n * m)
-    discrepancies: FloatArray = within_x + within_y - 2 * across
+    discrepancies: Floats = within_x + within_y - 2 * across
     return discrepancies
 
 
-def _gram_rows(points: FloatArray, kernel: Kernel) -> Iterator[tuple[int, NDArray[np.float32]]]:
+def _gram_rows(points: Floats, kernel: Kernel) -> Iterator[tuple[int, NDArray[np.float32]]]:
     """Yield blocks of rows of a matrix U with zero diagonal and e'Ue = e'Ke for all e.
 
     A block starts at the diagonal and counts what is right of its square twice, for what is left of it.
@@ -303,14 +302,14 @@ def _gram_rows(points: FloatArray, kernel: Kernel) -> Iterator[tuple[int, NDArra
         yield start, gram
 
 
-def _square_distance_factors(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _square_distance_factors(points: Floats) -> tuple[Floats, Floats]:
     """Return A and B with (AB')_ij = |p_i - p_j|^2, so that all distances are one product."""
     square = (points**2).sum(axis=1, keepdims=True)
     one = np.ones_like(square)
     return np.hstack([-2 * points, square, one]), np.hstack([points, one, square])
 
 
-def _typical_value(points: FloatArray, kernel: Kernel) -> np.float32:
+def _typical_value(points: Floats, kernel: Kernel) -> np.float32:
     left, right = _square_distance_factors(_thin(points, 64))
     return np.float32(kernel(np.maximum(left @ right.T, 0.0).astype(np.float32)).mean())
 
@@ -325,7 +324,7 @@ def _distance(square_distance: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.negative(square_distance, out=square_distance)
 
 
-def _median_distance(points: FloatArray) -> float:
+def _median_distance(points: Floats) -> float:
     """Return the median distance between distinct points of an evenly thinned, sorted pool."""
     thinned = _thin(points, _SUBSAMPLE)
     left, right = _square_distance_factors(thinned)
@@ -337,12 +336,12 @@ def _median_distance(points: FloatArray) -> float:
     return float(np.median(np.sqrt(positive))) if len(positive) else 1.0
 
 
-def _thin(points: FloatArray, size: int) -> FloatArray:
+def _thin(points: Floats, size: int) -> Floats:
     keep = np.linspace(0, len(points) - 1, min(size, len(points))).round().astype(np.int64)
     return points[keep]
 
 
-def _pool(x: ArrayLike, y: ArrayLike) -> tuple[FloatArray, NDArray[np.int8]]:
+def _pool(x: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[np.int8]]:
     """Return all points, centred and sorted, with +1 where a point came from x and -1 where from y.
 
     Sorting makes the pool a function of the set of points. Under the null hypothesis the labels are then
@@ -362,7 +361,7 @@ def _pool(x: ArrayLike, y: ArrayLike) -> tuple[FloatArray, NDArray[np.int8]]:
     return points - points[len(points) // 2], labels
 
 
-def _as_points(values: ArrayLike, name: str) -> FloatArray:
+def _as_points(values: ArrayLike, name: str) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim == 1:
         array = array[:, None]
@@ -380,7 +379,7 @@ def _as_points(values: ArrayLike, name: str) -> FloatArray:
     return array
 
 
-def _as_scalars(values: ArrayLike, name: str) -> FloatArray:
+def _as_scalars(values: ArrayLike, name: str) -> Floats:
     array = _as_points(values, name)
     if array.shape[1] != 1:
         raise ValueError(

@@ -6,24 +6,25 @@ For authors of procedures and for test suites. Nothing in the package imports it
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..distributions.batches import Batch
-from ..distributions.contract import Draws, stack_values
-from ..distributions.laws import Univariate
+from ..distributions import Batch, Draws, Law
 from ..errors import InvalidStudy, Miscalibrated, RingtrueError
+from ..functions import SEVERAL, Context
 from ..question.study import Study
+from ..replicates.block import Block, fitting, law_of
 from ..replicates.chains import stride
-from ..replicates.pieces import Piece, Raised, fitting, law_of, measure, scalar_piece, simulate_one
 from ..replicates.preflight import preflight
-from ..replicates.streams import Streams
+from ..replicates.reducers import reduce
+from ..replicates.simulate import Raised, simulate, singles
 from ..statistics import planning, twosample, uniformity
+from ..streams import Streams
+from ..values import Floats, stack_values, take
 
-Floats = NDArray[np.float64]
 T = TypeVar("T")
 
 #: Default chance that an assertion fails although what it asserts is true.
@@ -68,25 +69,26 @@ def check_procedure(
     -----
     Comparisons of laws with draws, and of batches with their members, have a false-alarm rate below 1e-5 in all.
     """
-    study = Study(belief, model, procedure, size, f=f, seed=seed)
+    study = Study(belief, model, procedure, f=f, seed=seed)
     what = "reproducible, finite and of fitting shape"
     _conforms(what, lambda: preflight(study))
-    piece = _conforms(what, lambda: _measured(study))
-    checks = ["reproducible", "shapes", *_truthful(study, piece, seed)]
+    block = _conforms(what, lambda: _reduced(study, size))
+    checks = ["reproducible", "shapes", *_truthful(study, block, seed)]
     if batched is not None:
-        checks += _batched_equals_scalar(study, piece, *batched)
+        checks += _batched_equals_scalar(study, block, *batched)
     return Conformance(repr(procedure), tuple(checks))
 
 
-def _measured(study: Study) -> Piece:
-    """Simulate and measure every replicate, alone and together; a position that is nan does not conform."""
-    streams = Streams(study.seed)
-    piece = scalar_piece([(i, *simulate_one(study, streams, i)) for i in range(study.n)])
-    for i in range(study.n):
-        found = measure(study, streams, piece.alone(i))
-        if any(np.isnan(position.u).any() for position in found.positions):
+def _reduced(study: Study, size: int) -> Block:
+    """Simulate and reduce every replicate, alone and together; a position that is nan does not conform."""
+    each = [simulate(study, i) for i in range(size)]
+    for i, one in enumerate(each):
+        if np.isnan(reduce(one)["u"]).any():
             raise InvalidStudy(f"the output of replicate {i} must give finite numbers, but it is nan or infinite.")
-    return piece
+    index, thetas, ys, outputs = zip(
+        *((i, take(one.theta, 0), one.y[0], one.outputs.members[0]) for i, one in enumerate(each)), strict=True
+    )
+    return singles(study, Streams(study.seed), index, thetas, ys, outputs)
 
 
 def _conforms(what: str, act: Callable[[], T]) -> T:
@@ -100,17 +102,17 @@ def _conforms(what: str, act: Callable[[], T]) -> T:
         raise NonConforming(f"expected a procedure that is {what}: {error}") from error
 
 
-def _truthful(study: Study, piece: Any, seed: int) -> list[str]:
+def _truthful(study: Study, block: Block, seed: int) -> list[str]:
     """Check the declared exact laws against the declared draws: u of own draws must be uniform."""
-    output = piece.output
+    output = block.outputs.whole
     if output.sample is None:
         return ["no sample declared"]
-    draws = fitting(output.sample(200, np.random.default_rng(seed)), piece.theta)
+    draws = fitting(output.sample(200, np.random.default_rng(seed)), block.theta)
     laws = [(f, law) for f in study.functions if (law := law_of(output, f)) is not None]
     for f, law in laws:
-        u = np.asarray(law.cdf(f.evaluate(draws, 2)))
+        u = np.asarray(law.cdf(f.evaluate(draws, Context(2))))
         if law.atoms:  # spread atoms, or a discrete law would never look uniform
-            left = np.asarray(law.cdf_left(f.evaluate(draws, 2)))
+            left = np.asarray(law.cdf_left(f.evaluate(draws, Context(2))))
             u = left + np.random.default_rng(seed).random(u.shape) * (u - left)
         p = uniformity.ecdf_gamma(np.clip(u, 0, 1).ravel()).pvalue
         if p < FALSE_ALARM / len(laws):
@@ -121,25 +123,25 @@ def _truthful(study: Study, piece: Any, seed: int) -> list[str]:
     return [f"exact law of {f.name!r} agrees with draws" for f, _ in laws] or ["draws only"]
 
 
-def _batched_equals_scalar(study: Study, piece: Piece, model: Any, procedure: Any) -> list[str]:
+def _batched_equals_scalar(study: Study, block: Block, model: Any, procedure: Any) -> list[str]:
     """Compare the outputs of one batch with those of its members, on the data of the scalar run."""
-    y = np.stack([np.asarray(one) for one in piece.y])
-    whole = Study(study.belief, model, procedure, study.n, f=study.functions, seed=study.seed, batch=study.n)
+    y = np.stack([np.asarray(one) for one in block.y])
+    whole = Study(study.belief, model, procedure, f=study.functions, seed=study.seed, batch=block.b)
     _conforms("able to take batches", lambda: preflight(whole))
-    output = whole.learn(y, Streams(study.seed).generator("procedure"))
-    _truthful(whole, replace(piece, output=output, outputs=None), study.seed)
+    output, alone = whole.learn(y, Streams(study.seed).generator("procedure")), block.outputs.whole
+    _truthful(whole, Block(whole, block.streams, block.index, block.theta, y, output), study.seed)
     for f in study.functions:
-        one_by_one, at_once = law_of(piece.output, f), law_of(output, f)
+        one_by_one, at_once = law_of(alone, f), law_of(output, f)
         if (one_by_one is None) != (at_once is None):
             raise NonConforming(f"the batched output must know the law of {f.name!r} exactly when the scalar one does.")
         if one_by_one is not None and at_once is not None:
-            _same_laws(f.name, one_by_one, at_once, f.evaluate(piece.theta, 1))
-    if piece.output.sample is not None and output.sample is not None:
-        _same_draws(study, piece, output)
+            _same_laws(f.name, one_by_one, at_once, f.evaluate(block.theta, SEVERAL))
+    if alone.sample is not None and output.sample is not None:
+        _same_draws(study, block, output)
     return ["batched equals scalar"]
 
 
-def _same_laws(name: str, one_by_one: Univariate, at_once: Univariate, truth: Floats) -> None:
+def _same_laws(name: str, one_by_one: Law, at_once: Law, truth: Floats) -> None:
     a, b = np.asarray(one_by_one.cdf(truth)), np.asarray(at_once.cdf(truth))
     if a.shape != b.shape or not np.allclose(a, b, rtol=1e-9, atol=1e-12):
         raise NonConforming(
@@ -148,15 +150,15 @@ def _same_laws(name: str, one_by_one: Univariate, at_once: Univariate, truth: Fl
         )
 
 
-def _same_draws(study: Study, piece: Piece, output: Any) -> None:
+def _same_draws(study: Study, block: Block, output: Any) -> None:
     """Compare draws of each member with draws of its place in the batch."""
-    rng = np.random.default_rng(study.seed)
-    alone, together = (fitting(_draws(one, rng), piece.theta) for one in (piece.output, output))
-    strong = [f for f in study.functions if f.level == "strong"]
+    rng, members = np.random.default_rng(study.seed), block.outputs.whole
+    alone, together = (fitting(_draws(one, rng), block.theta) for one in (members, output))
+    strong = [f for f in study.functions if f.sees == "theta"]
     for f in strong:
-        x, y = (_independent(one, f.evaluate(d, 2)) for one, d in ((piece.output, alone), (output, together)))
-        p = min(twosample.ks(x[:, i], y[:, i]).pvalue for i in range(study.n))
-        if p < FALSE_ALARM / (study.n * len(strong)):
+        x, y = (_independent(one, f.evaluate(d, Context(2))) for one, d in ((members, alone), (output, together)))
+        p = min(twosample.ks(x[:, i], y[:, i]).pvalue for i in range(block.b))
+        if p < FALSE_ALARM / (block.b * len(strong)):
             raise NonConforming(
                 f"a batch of outputs must be its members side by side, but the draws of {f.name!r} have another law "
                 f"(p = {p:.1e})."

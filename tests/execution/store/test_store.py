@@ -22,9 +22,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ringtrue.replicates.record import Failure
 from ringtrue.replicates.recording import header_of, reference_values
-from ringtrue.replicates.simulate import computed
 from ringtrue.replicates.spans import ARRAYS, FLOATS, INTS, Span, collected, lost_span
 
 import ringtrue as rt
@@ -32,6 +30,8 @@ from ringtrue.errors import StoreBusy, StoreDamaged, StoreError, StoreMismatch
 from ringtrue.execution.store import Store, merge, repair
 from ringtrue.execution.store.identity import fingerprint
 from ringtrue.execution.store.packing import Unreadable, checksum, packed, unpacked
+from ringtrue.replicates.record import Failure
+from ringtrue.replicates.simulate import computed
 
 N = 60
 
@@ -158,7 +158,7 @@ def test_what_is_missing_is_said_and_a_prefix_can_be_had(tmp_path: Path) -> None
         store.add_reference(0, _reference())
         store.add(_span(0, 30))
         store.add(_span(40, 10))
-        with pytest.raises(rt.InvalidStudy, match=r"20 of them, 30 to 39, 50 to 59"):
+        with pytest.raises(rt.errors.InvalidStudy, match=r"20 of them, 30 to 39, 50 to 59"):
             store.replicates()
         assert _same(store.replicates(n=store.prefix()), _original(30))
         assert _same(store.replicates(0, 17), _original(17))
@@ -218,7 +218,7 @@ def test_kept_draws_come_back(tmp_path: Path) -> None:
         assert list(got) == list(whole)
         assert all(got[name].tobytes() == whole[name][start:stop].tobytes() for name in whole)
     assert _same(store.replicates(), _original())
-    with pytest.raises(rt.InvalidStudy, match="keep='draws'"):
+    with pytest.raises(rt.errors.InvalidStudy, match="keep='draws'"):
         Store.read(_filled(tmp_path / "other.db")).draws(0, 5)
 
 
@@ -482,7 +482,7 @@ def test_bit_flips_are_noticed_or_harmless(tmp_path: Path) -> None:
         (tmp_path / "flipped.db").write_bytes(data[:at] + bytes([data[at] ^ 1 << places.randrange(8)]) + data[at + 1 :])
         try:
             assert _harmless(tmp_path / "flipped.db")
-        except (StoreError, rt.InvalidStudy):
+        except (StoreError, rt.errors.InvalidStudy):
             noticed += 1
     # Checksummed arrays are 24 % of the file. If every flip in them is noticed, P(Binomial(200, 0.24) <= 20) < 1e-6.
     assert noticed > 20

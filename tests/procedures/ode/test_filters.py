@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from ringtrue.testing.conformance import check_procedure
 
 import ringtrue as rt
 from ringtrue.errors import InvalidStudy, ReplicateFailed
@@ -21,6 +20,7 @@ from ringtrue.procedures.ode.filters import Filtered
 from ringtrue.procedures.ode.jets import derivatives
 from ringtrue.procedures.ode.problem import Flow
 from ringtrue.procedures.ode.solution import GaussianSolution, reference
+from ringtrue.testing.conformance import check_procedure
 
 Floats = NDArray[np.float64]
 

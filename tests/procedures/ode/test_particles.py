@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from ringtrue.testing.conformance import check_procedure
 from scipy import integrate, stats
 
 import ringtrue as rt
@@ -17,6 +16,7 @@ from ringtrue.errors import InvalidStudy, ReplicateFailed
 from ringtrue.procedures import ode
 from ringtrue.procedures.ode import particles
 from ringtrue.procedures.ode.particles import Chkrebtii, DerivativePrior, forecasts
+from ringtrue.testing.conformance import check_procedure
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from ringtrue.testing.conformance import check_procedure
 from scipy import stats
 
 import ringtrue as rt
@@ -26,6 +25,7 @@ from ringtrue.procedures.ode.randomised import (
     fitted_scale,
     number_of_steps,
 )
+from ringtrue.testing.conformance import check_procedure
 
 Floats = NDArray[np.float64]
 

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from ringtrue.statistics.effects import (
-    Measure,
+    Interval,
     SpreadAndBias,
     coverage,
     cramer_von_mises,
     distance,
     divergence,
+    influences,
     moment_spread_and_bias,
     rank_efficiency,
     rank_probabilities,
@@ -25,7 +26,6 @@ from ringtrue.statistics.effects import (
     wasserstein,
 )
 from ringtrue.statistics.effects.deviations import absolute, largest, norm_interval, normals, quadratic
-from ringtrue.statistics.effects.influences import influences
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -227,7 +227,7 @@ def finite_or_known(both: SpreadAndBias) -> bool:
 def test_extreme_ranks_have_ordered_intervals(draws: int, n: int, where: tuple[float, ...]) -> None:
     """Ranks piled up anywhere give intervals in order, without warnings."""
     ranks = np.resize(np.round(draws * np.array(where)).astype(int), n)
-    both = spread_and_bias(ranks, draws=draws, level=0.9995)
+    both = spread_and_bias(ranks, draws=draws, confidence=0.9995)
     assert finite_or_known(both)
     if n == 1 and draws > 1:
         assert (both.spread.low, both.spread.high) == (0, math.inf)
@@ -368,10 +368,10 @@ def test_coverage_uses_the_nearest_attainable_level(draws: int, nominal: float) 
 
 
 def test_coverage_interval_is_clopper_pearson() -> None:
-    """The interval is the exact binomial one, also at extreme levels and for all hits or none."""
-    for k, level in ((0, 0.95), (37, 0.9995), (50, 0.9)):
-        measure = coverage(np.repeat([0.5, 0.999], [k, 50 - k]), level=level)
-        exact = stats.binomtest(k, 50).proportion_ci(level, method="exact")
+    """The interval is the exact binomial one, also at extreme confidences and for all hits or none."""
+    for k, confidence in ((0, 0.95), (37, 0.9995), (50, 0.9)):
+        measure = coverage(np.repeat([0.5, 0.999], [k, 50 - k]), confidence=confidence)
+        exact = stats.binomtest(k, 50).proportion_ci(confidence, method="exact")
         assert (measure.low, measure.high) == pytest.approx((exact.low, exact.high), abs=1e-12)
 
 
@@ -449,7 +449,7 @@ def test_debiased_cramer_von_mises_is_a_mean_over_pairs() -> None:
 
 
 @pytest.mark.parametrize("measure", [wasserstein, cramer_von_mises])
-def test_distances_on_ranks_are_those_of_the_lattice(measure: Callable[..., Measure]) -> None:
+def test_distances_on_ranks_are_those_of_the_lattice(measure: Callable[..., Interval]) -> None:
     """Each rank once is at distance 0, and many draws come close to the continuum."""
     assert measure(np.tile(np.arange(10), 50), draws=9).estimate == pytest.approx(0, abs=1e-12)
     ranks = expected_ranks(200_000, 999, 2**0.5, 0.0)
@@ -477,7 +477,7 @@ def test_variance_of_u_is_unbiased() -> None:
     assert variance_ratio(u).estimate == pytest.approx(12 * u.var(ddof=1), rel=1e-12)
 
 
-DISTANCES: dict[str, tuple[Callable[..., Measure], float]] = {
+DISTANCES: dict[str, tuple[Callable[..., Interval], float]] = {
     "W1": (wasserstein, 0.054087),
     "CvM": (cramer_von_mises, 0.0035598),
     "KL": (divergence, 0.153426),
@@ -517,7 +517,7 @@ def test_the_observed_direction_would_not_cover() -> None:
     for _ in range(REPETITIONS):
         seen = gap + root @ rng.standard_normal(31)
         size = float(quadratic(seen))
-        found = norm_interval(seen, covariance, quadratic, level=0.95, observed=size)
+        found = norm_interval(seen, covariance, quadratic, confidence=0.95, observed=size)
         hits += int(found.low <= true <= found.high)
         # The truth is in the interval if what was seen is no outlier among norms of the truth's size along it.
         share = np.mean(quadratic(true * seen / size + noise) <= size)
@@ -530,7 +530,7 @@ def test_the_observed_direction_would_not_cover() -> None:
 def test_norm_of_one_number_is_its_absolute_value(norm: Callable[[Floats], Floats]) -> None:
     """For one number with unit noise, far from 0, the interval is that number -+ 1.96 in the units of the norm."""
     unit = float(norm(np.ones(1)))
-    found = norm_interval(np.array([50.0]), np.eye(1), norm, level=0.95, observed=50 * unit)
+    found = norm_interval(np.array([50.0]), np.eye(1), norm, confidence=0.95, observed=50 * unit)
     # The noise is 2000 normals, always the same; 0.12 is two standard errors of their outer quantiles.
     assert (found.low / unit, found.high / unit) == pytest.approx((48.04, 51.96), abs=0.12)
     assert found.estimate / unit == pytest.approx(50, abs=0.01)
@@ -563,7 +563,7 @@ def test_a_lucky_sample_does_not_know_the_distance_is_zero() -> None:
 
 @pytest.mark.parametrize("measure", [wasserstein, cramer_von_mises])
 @pytest.mark.parametrize("draws", [1, 9])
-def test_ranks_in_equal_numbers_do_not_know_the_distance_is_zero(measure: Callable[..., Measure], draws: int) -> None:
+def test_ranks_in_equal_numbers_do_not_know_the_distance_is_zero(measure: Callable[..., Interval], draws: int) -> None:
     """A gap of exactly 0 has no direction; its interval is that of a gap which is nearly 0."""
     even = np.tile(np.arange(draws + 1), 400)
     uneven = np.append(even, 0)
@@ -573,18 +573,18 @@ def test_ranks_in_equal_numbers_do_not_know_the_distance_is_zero(measure: Callab
 
 def test_longest_deviation_turns_to_where_noise_is_largest() -> None:
     """Seen nothing, with noise of standard deviation 1 and 10, the norm may be 10 times a quantile of |N(0, 1)|."""
-    found = norm_interval(np.zeros(2), np.diag([1.0, 100.0]), largest, level=0.95, observed=0.0)
+    found = norm_interval(np.zeros(2), np.diag([1.0, 100.0]), largest, confidence=0.95, observed=0.0)
     # Against its own median m: the D with P(|D + 10 x| <= m) = 0.025, about 10 * (0.674 + 1.96).
     assert found.low == 0
     assert found.high == pytest.approx(26.3, rel=0.05)
 
 
 def test_norm_at_levels_beyond_the_draws() -> None:
-    """Far from 0 the interval is the norm -+ the normal quantile at any level, to the noise of the draws at most."""
-    for level in (0.95, 0.999, 1 - 1e-6, 1 - 1e-12):
-        found = norm_interval(np.array([50.0]), np.eye(1), largest, level=level, observed=50.0)
-        reach = -special.ndtri((1 - level) / 2)
-        # Twenty draws in either tail: their quantile errs by 0.05 of itself at most at levels 0.95 and above.
+    """Far from 0 the interval is the norm -+ the normal quantile at any confidence, up to the draws' noise."""
+    for confidence in (0.95, 0.999, 1 - 1e-6, 1 - 1e-12):
+        found = norm_interval(np.array([50.0]), np.eye(1), largest, confidence=confidence, observed=50.0)
+        reach = -special.ndtri((1 - confidence) / 2)
+        # Twenty draws in either tail: their quantile errs by 0.05 of itself at most from 0.95 on.
         assert (50 - found.low, found.high - 50) == pytest.approx((reach, reach), rel=0.1)
 
 
@@ -608,7 +608,7 @@ def test_variance_of_u_at_its_extremes_is_not_known_exactly(n: int) -> None:
 
 
 @pytest.mark.parametrize(("measure", "most"), [(wasserstein, 0.5), (cramer_von_mises, 1 / 3), (variance_ratio, 3.0)])
-def test_lost_replicates_widen_distances(measure: Callable[..., Measure], most: float) -> None:
+def test_lost_replicates_widen_distances(measure: Callable[..., Interval], most: float) -> None:
     """The interval with m lost contains the estimate of every completion, and never leaves the possible."""
     u = np.random.default_rng(15).beta(8, 2, 60)
     loose = measure(u, lost=6)
@@ -710,7 +710,7 @@ def test_ranks_of_any_integer_type_are_the_same(kind: type[np.integer[Any]]) -> 
         (lambda: spread_and_bias([]), ValueError, "shape"),
         (lambda: spread_and_bias([[0.1]]), ValueError, "shape"),
         (lambda: spread_and_bias([np.nan]), ValueError, "nan"),
-        (lambda: spread_and_bias([0.1], level=95), ValueError, "level"),
+        (lambda: spread_and_bias([0.1], confidence=95), ValueError, "confidence"),
         (lambda: spread_and_bias([0.1], lost=-1), ValueError, "lost"),
         (lambda: spread_and_bias([0.5], draws=9), TypeError, "integers"),
         (lambda: spread_and_bias([10], draws=9), ValueError, r"0\.\.9"),

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
-from ringtrue.replicates.reducers.summaries import of_law
 from scipy import special, stats
 
 import ringtrue as rt
-from ringtrue.statistics.effects import Measure
+from ringtrue.replicates.reducers.summaries import of_law
+from ringtrue.statistics.effects import Interval
 from ringtrue.statistics.effects.usefulness import contraction, correlation, interval_skill, skill, uninformative
 
 Floats = NDArray[np.float64]
@@ -98,7 +98,7 @@ def test_in_sample_quantiles_would_flatter_the_belief() -> None:
 REPETITIONS = 400
 # Fewer hits have probability below 1e-6 at a coverage of 0.93; benchmarks/coverage.py has 0.95 or more for these cells.
 FEWEST = int(stats.binom.ppf(1e-6, REPETITIONS, 0.93))
-CASES: dict[str, tuple[Callable[..., Measure], int, float]] = {
+CASES: dict[str, tuple[Callable[..., Interval], int, float]] = {
     "contraction": (contraction, 2, 0.5),
     "skill": (skill, 3, 1 - 0.5**0.5),
     "interval skill": (interval_skill, 4, 1 - 0.5**0.5),
@@ -164,8 +164,8 @@ def test_the_belief_returned_is_uninformative_and_bayes_is_not() -> None:
 
 def test_few_replicates_prove_no_lack_of_use() -> None:
     """Where skill is not known, nothing is flagged."""
-    unknown = Measure("skill", math.nan, -math.inf, 1.0, math.nan)
-    assert not uninformative(unknown, Measure("contraction", 0.0, -1.0, 1.0, math.nan))
+    unknown = Interval("skill", math.nan, -math.inf, 1.0, math.nan)
+    assert not uninformative(unknown, Interval("contraction", 0.0, -1.0, 1.0, math.nan))
 
 
 # Extremes and refusals
@@ -217,7 +217,7 @@ def test_negative_mean_scores_are_allowed() -> None:
     [
         (lambda: skill([1.0, 2.0], [1.0]), "shape"),
         (lambda: skill([np.nan, 2.0], [1.0, 1.0]), "nan"),
-        (lambda: contraction([1.0, 2.0], [1.0, 1.0], level=95), "level"),
+        (lambda: contraction([1.0, 2.0], [1.0, 1.0], confidence=95), "confidence"),
     ],
 )
 def test_bad_input_is_refused(call: Callable[[], object], says: str) -> None:

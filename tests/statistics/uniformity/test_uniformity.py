@@ -10,7 +10,7 @@ from scipy import special, stats
 
 from ringtrue.statistics import uniformity
 from ringtrue.statistics.uniformity import TESTS, Band, band, combination, cook, ecdf_gamma, ks, mean_z, neyman
-from ringtrue.statistics.uniformity.multiplicity import adjusted_minimum
+from ringtrue.statistics.uniformity.minimum import adjusted_minimum
 from ringtrue.statistics.uniformity.rankscores import enumerate_counts
 
 U = [0.05, 0.2, 0.35, 0.6, 0.9]
@@ -189,23 +189,23 @@ def leaves(chart: Band, u: np.ndarray) -> bool:
 
 @pytest.mark.parametrize("n", [1, 7, 60, 1500])
 def test_band_and_pvalue_agree_on_the_continuum(n: int) -> None:
-    """A sample leaves the band exactly when its p-value is at most one minus the level."""
+    """A sample leaves the band exactly when its p-value is at most one minus the confidence."""
     rng = np.random.default_rng(14)
-    chart = band(n, level=0.7)
+    chart = band(n, confidence=0.7)
     for _ in range(60):
         u = rng.random(n)
         assert leaves(chart, u) == (ecdf_gamma(u).pvalue <= 0.3)
 
 
 @pytest.mark.parametrize(("n", "draws"), [(1, 1), (8, 1), (7, 2), (5, 3), (60, 9), (40, 99)])
-@pytest.mark.parametrize("level", [0.5, 0.9])
-def test_band_and_pvalue_agree_on_ranks(n: int, draws: int, level: float) -> None:
+@pytest.mark.parametrize("confidence", [0.5, 0.9])
+def test_band_and_pvalue_agree_on_ranks(n: int, draws: int, confidence: float) -> None:
     """The same on a lattice, where the nearest achievable p-values matter."""
     rng = np.random.default_rng(15)
-    chart = band(n, draws=draws, level=level)
+    chart = band(n, draws=draws, confidence=confidence)
     for _ in range(60):
         ranks = rng.integers(0, draws + 1, n)
-        inside = ecdf_gamma(ranks, draws=draws).pvalue > 1 - level
+        inside = ecdf_gamma(ranks, draws=draws).pvalue > 1 - confidence
         assert leaves(chart, (ranks + 1 - 1e-9) / (draws + 1)) != inside
 
 
@@ -317,13 +317,13 @@ def test_combination_grows_with_the_smallest_pvalue(draws: int | None) -> None:
 @pytest.mark.parametrize(
     ("u", "draws", "message"),
     [
-        ([], None, "non-empty"),
-        ([[0.1]], None, "1-d"),
-        ([0.1, np.nan], None, "NaN"),
+        ([], None, "shape"),
+        ([[0.1]], None, "shape"),
+        ([0.1, np.nan], None, "nan"),
         ([0.1, 1.2], None, "draws="),
         ([-0.1], None, "0, 1"),
-        ([0.5, 1], 3, "integer ranks"),
-        ([np.nan, 1], 3, "NaN"),
+        ([0.5, 1], 3, "whole numbers"),
+        ([np.nan, 1], 3, "nan"),
         ([4], 3, r"0\.\.3"),
         ([-1], 3, r"0\.\.3"),
         ([0], 0, "at least 1"),
@@ -346,12 +346,12 @@ def test_bad_settings_are_refused() -> None:
         uniformity.binned_chi2([0, 1], draws=1, bins=3)
     with pytest.raises(ValueError, match="shape"):
         cook(U, z=[0.0])
-    with pytest.raises(ValueError, match="NaN"):
+    with pytest.raises(ValueError, match="nan"):
         cook(U, z=[0.0, 1.0, np.nan, 0.0, 0.0])
     with pytest.raises(ValueError, match="leave one out"):
         combination([0, 1], draws=1, z=[0.0, 1.0])
-    for bad in ({"n": 0}, {"n": 5, "level": 1.0}, {"n": 5, "draws": 0}):
-        with pytest.raises(ValueError, match="expected"):
+    for bad in ({"n": 0}, {"n": 5, "confidence": 1.0}, {"n": 5, "draws": 0}):
+        with pytest.raises(ValueError, match="must"):
             band(**bad)
 
 

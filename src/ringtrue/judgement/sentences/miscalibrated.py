@@ -1,19 +1,19 @@
-"""What is wrong, by how much, which way, and what to do about it."""
+"""What is wrong, by how much, which way, and what to do about it. Words only."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 
-from ...statistics.effects import Measure
-from ..diagnosis import Diagnosis, diagnose
-from ..result import MeasureRow, TestRow, Tolerance, decimals, format_p, number, percent
-from .findings import Findings
-from .misses import far_misses, whatever
-from .otherlevels import of_belief, of_regions
-from .phrases import factor, interval, listed, misshapen, off, outlying, outside, reached, span, that_miss
-from .places import column_of, place, where_off
-from .use import idle
+from ...statistics.effects import Interval
+from ..column import Column, column_named
+from ..diagnosis import Diagnosis, Kind, diagnose
+from ..levels import Evidence, TestRow, levels
+from ..measures import AgainstBelief, region_off
+from ..text import counted, decimals, format_p, number, percent
+from ..verdict import Tolerance
+from .phrases import factor, interval, listed, misshapen, off, outlying, outside, percents, reached, span, that_miss
+from .verdicts import Findings, far_misses, idle, whatever
 
 #: Part of the way to its ideal that an interval must leave for an error to be named as likely.
 _LIKELY = 0.6
@@ -21,8 +21,8 @@ _LIKELY = 0.6
 _DOUBTLESS = 1e-4
 #: How many further test functions are described.
 _DESCRIBED = 2
-#: Functions of all entries in the default family, and the joint weak test: off if an entry is.
-_OF_ENTRIES = ("distance", "sum", "all coordinates")
+#: Kinds of functions of all entries: those of the default family, and the joint weak test. They are off if an entry is.
+_OF_ENTRIES = ("distance", "sum", "joint")
 
 
 def miscalibrated(findings: Findings) -> str:
@@ -30,7 +30,7 @@ def miscalibrated(findings: Findings) -> str:
     rows = findings.rejecting
     if not rows:
         return _jointly(findings)
-    worst = min(rows, key=lambda row: (row.level == "weak", not _telling(row, findings), _strength(row)))
+    worst = min(rows, key=lambda row: (_blunt(row), not _telling(row, findings), _strength(row)))
     own = next(item.pvalue for item in findings.found if item.level == worst.level)
     # The p-value of the verdict may be that of another level, whose tests say less about what is wrong.
     head = f"MISCALIBRATED ({worst.level}, {format_p(max(findings.overall, own))}):"
@@ -39,13 +39,16 @@ def miscalibrated(findings: Findings) -> str:
 
 
 def _strength(row: TestRow) -> tuple[bool, float, float]:
-    return row.level == "weak", row.adjusted, row.pvalue
+    return _blunt(row), row.adjusted, row.pvalue
+
+
+def _blunt(row: TestRow) -> bool:
+    return levels()[row.level].blunt
 
 
 def _telling(row: TestRow, findings: Findings) -> bool:
     """Whether the test found an entry of theta wrong beyond doubt: that is easier to act on than functions of many."""
-    entries = {column.name for column in findings.replicates.columns if column.coordinate}
-    return row.level == "strong" and row.f in entries and row.adjusted < _DOUBTLESS
+    return row.level == "strong" and row.kind == "coordinate" and row.adjusted < _DOUBTLESS
 
 
 def _jointly(findings: Findings) -> str:
@@ -58,30 +61,32 @@ def _jointly(findings: Findings) -> str:
 
 
 def _complaint(worst: TestRow, findings: Findings) -> str:
-    if worst.level == "weak":
-        return of_belief(worst, findings)
-    if worst.level == "auto":
-        return of_regions(worst, findings)
-    about = {m.name: m for m in findings.measures if m.f == worst.f}
-    return f"{worst.f} {_direction(worst.f, about, findings)}"
+    return levels()[worst.level].complaint(worst, findings)
 
 
-def _direction(f: str, about: Mapping[str, MeasureRow], findings: Findings) -> str:
+def direction(f: str, findings: Findings) -> str:
     """Say over-confident, under-confident, biased, misshapen or outlying, with the number that mends it."""
-    ran = findings.replicates
-    found = diagnose(ran, column_of(ran, f))
+    about = {m.name: m for m in findings.measures if m.f == f}
+    column = _column(f, findings)
+    found = diagnose(column)
     size = _size_clauses(about, found, findings.tolerance)
     if found.kind == "outliers":
-        clauses = [f"has outliers: {outlying(found, ran.n - len(ran.failures))}"]
+        clauses = [f"has outliers: {outlying(found, findings.kept)}"]
     elif found.kind != "plain":
         if found.size >= _divergence(found) or not size:
-            clauses = [f"has the wrong shape: {misshapen(found, place(ran, f, found.kind))}", *size]
+            clauses = [f"has the wrong shape: {misshapen(found, place(column, found.kind))}", *size]
         else:  # where truths are too many is then a matter of spread and bias
             clauses = [*size, f"and that mended, has the wrong shape: {misshapen(found, '')}"]
     else:
-        clauses = size or [_likely(about) or f"has the wrong shape: {where_off(ran, f)}"]
+        clauses = size or [_likely(about) or f"has the wrong shape: {where_off(column)}"]
         clauses += [] if found.outliers is None else [that_miss(found.outliers)]
     return "; ".join([*clauses, *_covers(about.get("coverage"))]).replace("; and ", ", and ")
+
+
+def _column(f: str, findings: Findings) -> Column:
+    found = column_named(findings.replicates, f)
+    assert found is not None
+    return found
 
 
 def _divergence(found: Diagnosis) -> float:
@@ -90,7 +95,7 @@ def _divergence(found: Diagnosis) -> float:
     return (s * s - 1) / 2 - math.log(s) + b * b / 2 if math.isfinite(s) and math.isfinite(b) else math.inf
 
 
-def _size_clauses(about: Mapping[str, MeasureRow], found: Diagnosis, tolerance: Tolerance) -> list[str]:
+def _size_clauses(about: Mapping[str, Interval], found: Diagnosis, tolerance: Tolerance) -> list[str]:
     """Return what spread and bias say; beside an error of shape, only if they matter."""
     spread, bias = _spread_of(about, found), about.get("bias")
     clauses = []
@@ -104,21 +109,21 @@ def _size_clauses(about: Mapping[str, MeasureRow], found: Diagnosis, tolerance: 
     return clauses
 
 
-def _spread_of(about: Mapping[str, MeasureRow], found: Diagnosis) -> MeasureRow | Measure | None:
+def _spread_of(about: Mapping[str, Interval], found: Diagnosis) -> Interval | None:
     """Return the measured spread, or that of the diagnosis if only it has a bound, as where all scores are equal."""
     spread = about.get("spread")
     return found.fit.spread if spread is not None and found.fit.spread.high < spread.high == math.inf else spread
 
 
-def _confidence(spread: MeasureRow | Measure) -> str:
+def _confidence(spread: Interval) -> str:
     return "over-confident" if spread.estimate > 1 else "under-confident"
 
 
-def _side(bias: MeasureRow | Measure) -> str:
+def _side(bias: Interval) -> str:
     return "below" if bias.estimate > 0 else "above"
 
 
-def _likely(about: Mapping[str, MeasureRow]) -> str:
+def _likely(about: Mapping[str, Interval]) -> str:
     """Name the error that is most likely where no interval excludes its ideal; nothing if none is."""
     signs = {name: reached(about[name]) for name in ("spread", "bias") if name in about}
     name = max(signs, key=lambda one: signs[one], default="")
@@ -132,7 +137,7 @@ def _likely(about: Mapping[str, MeasureRow]) -> str:
     return f"seems biased: outputs lie {size} of their sd {_side(m)} the truth"
 
 
-def _covers(coverage: MeasureRow | None) -> list[str]:
+def _covers(coverage: Interval | None) -> list[str]:
     if coverage is None or not math.isfinite(coverage.estimate):
         return []
     return [f"nominal {percent(coverage.ideal)} intervals contain the truth {percent(coverage.estimate)} of the time"]
@@ -140,9 +145,9 @@ def _covers(coverage: MeasureRow | None) -> list[str]:
 
 def _others(worst: TestRow, findings: Findings) -> str:
     """Say which other test functions are off, the first few with the direction."""
-    entries = {column.name for column in findings.replicates.columns if column.coordinate}
-    told = {worst.f, *(_OF_ENTRIES if worst.f in entries else ())}
-    names = list(dict.fromkeys(row.f for row in sorted(findings.rejecting, key=_strength) if row.f not in told))
+    told = _OF_ENTRIES if worst.kind == "coordinate" else ()
+    rows = [row for row in sorted(findings.rejecting, key=_strength) if row.f != worst.f and row.kind not in told]
+    names = list(dict.fromkeys(row.f for row in rows))
     if not names:
         return ""
     tags = [_tagged(name, findings) for name in names[:_DESCRIBED]]
@@ -150,12 +155,12 @@ def _others(worst: TestRow, findings: Findings) -> str:
 
 
 def _tagged(f: str, findings: Findings) -> str:
-    columns = [k for k, c in enumerate(findings.replicates.columns) if (c.name, c.level) == (f, "strong")]
-    row = next((row for row in findings.rejecting if row.f == f), None)
-    if not columns or row is None or row.level != "strong":
-        return f if row is None else f"{f} ({row.level})"
+    row = next(row for row in findings.rejecting if row.f == f)
+    column = column_named(findings.replicates, f)
+    if column is None or column.sees != "theta" or row.level != "strong":
+        return f"{f} ({row.level})"
     about = {m.name: m for m in findings.measures if m.f == f}
-    found = diagnose(findings.replicates, columns[0])
+    found = diagnose(column)
     plain = found.kind == "plain"
     spread, bias = _spread_of(about, found), about.get("bias")
     if plain and spread is not None and off(spread, found.kind, findings.tolerance):
@@ -164,3 +169,100 @@ def _tagged(f: str, findings: Findings) -> str:
     if plain and bias is not None and off(bias, found.kind, findings.tolerance):
         return f"{f} (biased, {number(abs(bias.estimate))} sd {_side(bias)} the truth)"
     return f if plain else f"{f} ({'outliers' if found.kind == 'outliers' else 'wrong shape'})"
+
+
+# The other levels.
+
+
+def of_regions(worst: TestRow, findings: Findings) -> str:
+    """Say how often regions that the output itself gives contain the truth."""
+    column = _column(worst.f, findings)
+    alone = any(row.level == "strong" for row in findings.rejecting)
+    hint = "" if alone else "; no test function alone shows it, so look at correlations and joint shape"
+    found = region_off(column, findings.alpha)
+    if found is None:
+        return f"given its own output, the truth does not follow it: {worst.f}, {where_off(column)}{hint}"
+    size, way = ("small", "over-confident") if found.share < found.nominal else ("large", "under-confident")
+    return (
+        f"{_region(column)} that claim {percent(found.nominal)} contain the truth {percent(found.share)} "
+        f"({percents(found.low, found.high)}) of the time: jointly {way}, they are too {size}{hint}"
+    )
+
+
+def _region(column: Column) -> str:
+    names = {"log density": "highest-density regions", "mahalanobis": "the output's ellipsoids"}
+    return names.get(column.kind, f"regions of high {column.name}")
+
+
+def of_belief(worst: TestRow, findings: Findings) -> str:
+    """Say how the outputs, averaged over data, differ from the belief, and what that means."""
+    check = "make sure that the procedure uses the belief that truths are drawn from"
+    column = column_named(findings.replicates, worst.f)
+    if column is None:
+        return (
+            "averaged over data, the outputs do not return the belief: all coordinates together, so look at "
+            f"correlations between them; {check}"
+        )
+    against = AgainstBelief(column)
+    if against.outside:
+        draws = counted(findings.kept, "output")
+        return f"{against.outside} of {draws} gave a draw of {worst.f} where the belief has no probability; {check}"
+    fit = against.fit(1 - findings.alpha)
+    clauses = [] if fit is None else [*_width_of(fit.spread), *_place_of(fit.bias)]
+    size = next((m for m in findings.measures if (m.f, m.name) == (worst.f, "weak KS distance")), None)
+    if not clauses:
+        how = f" (Kolmogorov distance {interval(size)})" if size else ""
+        clauses = [f"have another shape than the belief{how}"]
+    return f"averaged over data, the outputs for {worst.f} {' and '.join(clauses)}; {check}"
+
+
+def _width_of(spread: Interval) -> list[str]:
+    if spread.low <= 1 <= spread.high:
+        return []
+    how = "wider" if spread.estimate > 1 else "narrower"
+    why = "too wide or lie too far apart" if spread.estimate > 1 else "too narrow or lie too close together"
+    return [f"are {how} than the belief, {interval(spread)} times its sd: single ones are {why}"]
+
+
+def _place_of(bias: Interval) -> list[str]:
+    if bias.low <= 0 <= bias.high:
+        return []
+    way = "above" if bias.estimate > 0 else "below"
+    return [f"lie {interval(bias, absolute=True)} of its sd {way} the belief"]
+
+
+def exactness(exact: Evidence, findings: Findings) -> str:
+    """Say whether anything speaks against the exact posterior."""
+    worst = min(exact.rows, key=lambda row: row.pvalue)
+    if exact.pvalue <= findings.alpha:
+        return (
+            f"NOT THE EXACT POSTERIOR (exact, {format_p(exact.pvalue)}): {worst.f} sees data that the output does not "
+            f"use, or uses wrongly: {where_off(_column(worst.f, findings))}."
+        )
+    return f"Exact posterior: nothing found against it ({format_p(exact.pvalue)})."
+
+
+# Where in the outputs truths are too many or too few.
+
+
+def where_off(column: Column) -> str:
+    """Say in which fifth of the output truths are too many or too few."""
+    share = column.fifths.tolist()
+    j = max(range(5), key=lambda i: abs(share[i] - 0.2))
+    word = "many" if share[j] > 0.2 else "few"
+    return f"too {word} truths ({percent(share[j])}, not 20 %) {_fifth(j)}"
+
+
+def place(column: Column, kind: Kind) -> str:
+    """Say where a shape of a kind shows: in the middle fifth, in the tails, or in the fifth that is most off."""
+    share = column.fifths.tolist()
+    if kind == "flat":
+        outside = column.far_share
+        return f"{percent(outside)} of them, not 5 %, outside 95 % intervals" if outside < 0.05 else ""
+    middle = {"uneven": share[2] > 0.2, "two-sided": share[2] < 0.2}.get(kind, False)
+    j = 2 if middle else max(range(5), key=lambda i: abs(share[i] - 0.2))
+    return f"{percent(share[j])} of them, not 20 %, {_fifth(j)}"
+
+
+def _fifth(j: int) -> str:
+    return f"between the {20 * j} % and {20 * (j + 1)} % points of the output"

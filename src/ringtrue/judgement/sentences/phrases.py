@@ -5,15 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ...statistics.effects import Measure
+from ...statistics.effects import Interval
 from ..diagnosis import Diagnosis, Kind, Outliers
-from ..result import MeasureRow, Tolerance, counted, decimals, number, percent, power
-
-Floats = NDArray[np.float64]
-
+from ..text import counted, decimals, number, percent, power
+from ..verdict import Tolerance
 
 #: How many names a row has.
 _NAMED = 3
@@ -39,14 +34,14 @@ _SHAPES: Mapping[Kind, tuple[str, str]] = {
 }
 
 
-def interval(m: MeasureRow | Measure, *, absolute: bool = False) -> str:
+def interval(m: Interval, *, absolute: bool = False) -> str:
     """Return an estimate with its interval as one would say it.
 
     Examples
     --------
-    >>> interval(Measure("spread", 1.4142, 1.33, 1.504, 1.0))
+    >>> interval(Interval("spread", 1.4142, 1.33, 1.504, 1.0))
     '1.41 (1.33-1.50)'
-    >>> interval(Measure("spread", float("inf"), 812.3, float("inf"), 1.0))
+    >>> interval(Interval("spread", float("inf"), 812.3, float("inf"), 1.0))
     'more than 800'
     """
     low, high = (m.low, m.high) if not absolute else sorted((abs(m.low), abs(m.high)))
@@ -85,12 +80,12 @@ def percents(low: float, high: float) -> str:
     return "-".join(ends)
 
 
-def share_of(m: MeasureRow) -> str:
+def share_of(m: Interval) -> str:
     """Return a share with its interval in percent.
 
     Examples
     --------
-    >>> share_of(MeasureRow("theta", "coverage", 0.76, 0.72, 0.80, 0.9, "no"))
+    >>> share_of(Interval("coverage", 0.76, 0.72, 0.80, 0.9))
     '76 % (72-80)'
     """
     digits = _figures(m.low, m.high) if percent(m.low) == percent(m.high) else None
@@ -164,14 +159,14 @@ def that_miss(far: Outliers, n: int | None = None) -> str:
     )
 
 
-def factor(spread: MeasureRow | Measure, found: Diagnosis, *, whose: str) -> str:
+def factor(spread: Interval, found: Diagnosis, *, whose: str) -> str:
     """Return what mends an evident error of spread: a factor, or where ranks hardly tell it the size of errors."""
     if spread.low > 1 and math.isfinite(found.errors):
         return f"errors are {number(found.errors, 1)} times {whose} reported sd, multiply it by that"
     return f"multiply {whose} reported sd by {interval(spread)}"
 
 
-def outside(bias: MeasureRow | Measure) -> tuple[str, str]:
+def outside(bias: Interval) -> tuple[str, str]:
     """Return the error, and what it is, where truths lie outside the support of outputs and the bias is not finite."""
     where = "truths lie where outputs have no probability"
     if math.isnan(bias.estimate):
@@ -179,14 +174,14 @@ def outside(bias: MeasureRow | Measure) -> tuple[str, str]:
     return "biased", f"{where}, {'above' if bias.estimate > 0 else 'below'} them"
 
 
-def off(m: MeasureRow | Measure, kind: Kind, tolerance: Tolerance) -> bool:
+def off(m: Interval, kind: Kind, tolerance: Tolerance) -> bool:
     """Whether a spread or bias is to be spoken of: its error is evident, and beside one of shape it matters."""
     low, high = tolerance.limits(m.name, m.ideal)
     evident = not m.low <= m.ideal <= m.high
     return evident and (kind == "plain" or not low <= m.estimate <= high)
 
 
-def reached(m: MeasureRow) -> float:
+def reached(m: Interval) -> float:
     """Return how far the ideal is from the estimate, in units of the interval's reach on that side."""
     values = [m.estimate, m.low, m.high, m.ideal]
     if m.name == "spread":

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...distributions.contract import as_distribution
+from ...distributions import Distribution, as_distribution
 from ...errors import InvalidStudy
 from .problem import InitialValueProblem
 from .solution import ReferenceSolutions
@@ -22,7 +22,7 @@ Generator = np.random.Generator
 
 
 @dataclass(frozen=True, eq=False)
-class LogNormal:
+class LogNormal(Distribution):
     """Independent log-normal entries: exp(location + spread Z).
 
     Examples
@@ -33,7 +33,6 @@ class LogNormal:
 
     location: ArrayLike
     spread: ArrayLike
-    marginal = None
 
     def sample(self, m: int, rng: Generator) -> Floats:
         """Return m draws on axis 0."""
@@ -42,7 +41,7 @@ class LogNormal:
 
 
 @dataclass(frozen=True, eq=False)
-class SolutionBelief:
+class SolutionBelief(Distribution):
     """The law of the solution when the parameters, the initial value, or both are random.
 
     Parameters
@@ -67,7 +66,6 @@ class SolutionBelief:
     parameters: Any = None
     initial: Any = None
     tolerance: float = 1e-12
-    marginal = None
 
     def __post_init__(self) -> None:
         if self.problem.size is not None:
@@ -200,7 +198,7 @@ def lorenz(initial: Any = None) -> SolutionBelief:
     >>> lorenz().problem.dimension
     3
     """
-    from ...distributions.contract import Normal
+    from ...distributions import Normal
 
     start = np.array([1.0, 1.0, 20.0])
     law = Normal(start, np.full(3, 0.5)) if initial is None else initial

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...distributions.contract import Gaussian, Normal
-from ...distributions.laws import MixtureLaw, Univariate
+from ...distributions import Distribution, Gaussian, Normal
+from ...distributions.laws import Law, MixtureLaw
 from ...errors import InvalidStudy
-from ...functions.contract import Evaluate, Renamed, TestFunction
+from ...functions import Evaluate, TestFunction
 from .problem import InitialValueProblem
 
 Floats = NDArray[np.float64]
@@ -76,7 +76,7 @@ class Path:
         return np.asarray(self.whole(t)[self.index])
 
 
-class Solution(ABC):
+class Solution(Distribution, ABC):
     """An output of a probabilistic solver.
 
     Attributes
@@ -91,7 +91,7 @@ class Solution(ABC):
     lost: Mapping[int, str]
 
     @abstractmethod
-    def law(self, t: float, component: int) -> Univariate | None:
+    def law(self, t: float, component: int) -> Law | None:
         """Return the exact law of a component at a time for all problems, (n,); None if it is not known."""
 
     @abstractmethod
@@ -104,13 +104,12 @@ class Solution(ABC):
         paths = Paths(self.drawn(m, seed), (m, self.problem.size), self.problem)
         return paths if self.problem.size is not None else [paths[i] for i in range(m)]
 
-    def marginal(self, f: TestFunction) -> Univariate | None:
+    def marginal(self, f: TestFunction) -> Law | None:
         """Return the exact law of a component at a time, for :class:`~ringtrue.Evaluate`."""
-        inner = f.inner if isinstance(f, Renamed) else f
-        if not isinstance(inner, Evaluate):
+        if not isinstance(f, Evaluate):
             return None
-        t = float(self.problem.need_inside(inner.x))
-        law = self.law(t, self._component(inner.component))
+        t = float(self.problem.need_inside(f.x))
+        law = self.law(t, self._component(f.component))
         return law if law is None or self.problem.size is not None else single(law)
 
     def _component(self, component: int | None) -> int:
@@ -125,7 +124,7 @@ class Solution(ABC):
         return component
 
 
-def single(law: Univariate) -> Univariate:
+def single(law: Law) -> Law:
     """Return the law of a batch of one as that of a single number."""
     if isinstance(law, MixtureLaw):
         return MixtureLaw([single(part) for part in law.laws], law.weights)

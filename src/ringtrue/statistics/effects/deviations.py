@@ -17,7 +17,9 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
-from .inputs import Floats
+from ..arguments import Floats
+from ..roots import Bracket, narrow, secant
+from .intervals import Interval
 
 Norm = Callable[[Floats], Floats]
 
@@ -51,21 +53,12 @@ def normals(draws: int, size: int) -> Floats:
     return drawn
 
 
-def number_of_draws(level: float) -> int:
-    """Return how many draws of the noise resolve the tails of an interval, up to level 0.998."""
-    return 2 * int(min(max(1000, math.ceil(20 / (1 - level))), 10_000))
+def number_of_draws(confidence: float) -> int:
+    """Return how many draws of the noise resolve the tails of an interval, up to 0.998."""
+    return 2 * int(min(max(1000, math.ceil(20 / (1 - confidence))), 10_000))
 
 
-@dataclass(frozen=True, eq=False)
-class NormInterval:
-    """The norm of a deviation: its median-unbiased estimate and the ends of its interval."""
-
-    estimate: float
-    low: float
-    high: float
-
-
-def norm_interval(gap: Floats, covariance: Floats, norm: Norm, *, level: float, observed: float) -> NormInterval:
+def norm_interval(gap: Floats, covariance: Floats, norm: Norm, *, confidence: float, observed: float) -> Interval:
     """Return an interval for the norm of a deviation that is seen with Gaussian noise.
 
     Parameters
@@ -76,22 +69,22 @@ def norm_interval(gap: Floats, covariance: Floats, norm: Norm, *, level: float, 
         That of its noise, (points, points).
     norm
         What is to be known of the deviation, a function of the last axis.
-    level
-        Confidence level.
+    confidence
+        That of the interval.
     observed
         The norm of what was seen; norm(gap), unless a finer one is at hand.
 
     Examples
     --------
-    >>> found = norm_interval(np.array([3.0]), np.eye(1), largest, level=0.95, observed=3.0)
+    >>> found = norm_interval(np.array([3.0]), np.eye(1), largest, confidence=0.95, observed=3.0)
     >>> round(found.low), round(found.high)
     (1, 5)
     """
     values, vectors = np.linalg.eigh(covariance)
     if values[-1] <= 1e-30:  # no noise, to rounding
-        return NormInterval(observed, observed, observed)
+        return Interval("norm", observed, observed, observed, 0.0)
     values = np.maximum(values, values[-1] * 1e-12)
-    tail, draws = (1 - level) / 2, number_of_draws(level)
+    tail, draws = (1 - confidence) / 2, number_of_draws(confidence)
     reach = -float(special.ndtri(tail))
     noise = (normals(draws, len(gap)) * np.sqrt(values)) @ vectors.T
     # Beyond what the draws resolve, larger noise at the last level that they do: exact where the norm is Gaussian.
@@ -105,7 +98,7 @@ def norm_interval(gap: Floats, covariance: Floats, norm: Norm, *, level: float, 
     lucky = _Family(noise, norm, max(observed, float(np.median(alone))), alone)
     high = max(lucky.invert(direction, tail) for direction in (gap, larger))
     low = min(family.invert(smaller, 1 - tail), high)
-    return NormInterval(min(max(family.invert(gap, 0.5), low), high), low, high)
+    return Interval("norm", min(max(family.invert(gap, 0.5), low), high), low, high, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,21 +125,12 @@ class _Family:
             norms = np.concatenate([self.norm(D * unit + part) for part in parts])
             return float(np.partition(norms, at)[at]) - self.observed
 
-        return _root(excess, start, self.observed + float(self.alone.max()))
+        def enough(at: Bracket) -> bool:  # the draws resolve no more of a quantile
+            return at.steps >= 60 or (at.last is not None and abs(at.value) <= 1e-5 * at.last.high)
 
-
-def _root(excess: Callable[[float], float], start: float, high: float) -> float:
-    """Return where a function that rises no faster than its argument crosses 0, by secants from `start` < 0 at 0."""
-    low, before, x, value = 0.0, 0.0, -start, start
-    for _ in range(60):
-        value, last = excess(x), value
-        if abs(value) <= 1e-5 * high:
-            break
-        low, high = (x, high) if value < 0 else (low, x)
-        slope = (value - last) / (x - before)
-        step = x - value / slope if slope > 0 else low
-        before, x = x, step if low < step < high else (low + high) / 2
-    return x
+        # As the quantile rises no faster than D, secants find it in a few steps; each costs as much as all else here.
+        high = self.observed + float(self.alone.max())
+        return narrow(excess, 0.0, high, done=enough, rule=secant, ends=(start, math.nan)).x
 
 
 def _likeliest(seen: Floats, values: Floats, reach: float) -> Floats:

@@ -7,15 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from .inputs import HUGE, Floats, Ints, as_counts, as_values, check_level
-from .measure import Measure, student
-from .ranklikelihood import Point, cells_of, evaluate, kernel_of
-from .rankspread import interior_maximum
+from ..arguments import Floats, Ints, as_counts, as_values, need_count, need_fraction
+from ..roots import after, narrow
+from .intervals import Interval, student
+from .ranks import evaluate, fit_ranks
+from .spread import HUGE
 
-_UNKNOWN = Measure("KL divergence", math.nan, 0.0, math.inf, 0.0)
 
-
-def divergence(values: ArrayLike, *, draws: int | None = None, level: float = 0.95, lost: int = 0) -> Measure:
+def divergence(values: ArrayLike, *, draws: int | None = None, confidence: float = 0.95, lost: int = 0) -> Interval:
     """Estimate the Kullback-Leibler divergence of the law of u from the uniform law, as far as spread and bias show it.
 
     The model is z ~ N(delta, s^2) for the normal score of u, for which the divergence is
@@ -29,14 +28,14 @@ def divergence(values: ArrayLike, *, draws: int | None = None, level: float = 0.
         Normal scores z; with `draws`, integer ranks in {0, ..., draws}.
     draws : int, optional
         The number of draws M. The divergence is then that of the law of ranks, which is smaller: M draws lose some.
-    level : float
-        Confidence level of the interval.
+    confidence : float
+        That of the interval.
     lost : int
         Replicates of unknown value; even one could make the divergence as large as it likes, so that nothing is known.
 
     Returns
     -------
-    Measure
+    Interval
         Named "KL divergence", ideal 0. The estimate is freed of its upward bias, about 1/n, and is never below 0.
 
     Notes
@@ -53,14 +52,15 @@ def divergence(values: ArrayLike, *, draws: int | None = None, level: float = 0.
     >>> print(divergence(2**0.5 * special.ndtri((np.arange(400) + 0.5) / 400)))
     KL divergence 0.149 (0.0904 to 0.228; ideal 0)
     """
-    check_level(level, lost)
-    fit = _fit_scores(as_values(values, "z")) if draws is None else _fit_counts(as_counts(values, draws), draws)
+    need_fraction(confidence=confidence)
+    need_count(0, lost=lost)
+    fit = _fit_scores(as_values(values, "z")) if draws is None else _fit_counts(as_counts(values, draws))
     if fit is None or fit.n < 3:
-        return _UNKNOWN
+        return Interval("KL divergence", math.nan, 0.0, math.inf, 0.0)
     if math.isinf(fit.gain):
-        return Measure("KL divergence", math.inf, 0.0, math.inf, 0.0)
-    low, high = (0.0, math.inf) if lost else fit.interval(level)
-    return Measure("KL divergence", min(max(fit.gain - fit.bias, low), high), low, high, 0.0)
+        return Interval("KL divergence", math.inf, 0.0, math.inf, 0.0)
+    low, high = (0.0, math.inf) if lost else fit.ends(confidence)
+    return Interval("KL divergence", min(max(fit.gain - fit.bias, low), high), low, high, 0.0)
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,12 @@ class _Fit:
     slope: float
     df: float
 
-    def interval(self, level: float) -> tuple[float, float]:
+    def ends(self, confidence: float) -> tuple[float, float]:
         """Invert a scaled noncentral chi-squared with the mean and variance of the gain."""
         scale = self.slope / (4 * self.n)
         freedom = max(self.floor / (2 * scale**2), 1e-3)
         shift = self.bias - scale * freedom
-        reach = student(level, max(self.df, 2.0))
+        reach = student(confidence, max(self.df, 2.0))
         # A gain below what noise alone would give is luck, which must not make the interval a point.
         low = _noncentrality((self.gain - shift) / scale, freedom, reach)
         high = _noncentrality((max(self.gain, self.bias) - shift) / scale, freedom, -reach)
@@ -95,13 +95,10 @@ def _noncentrality(x: float, freedom: float, score: float) -> float:
     probability = float(special.ndtr(score))
     if x <= 0 or special.chndtr(x, freedom, 0.0) <= probability:
         return 0.0
-    low, high = 0.0, (math.sqrt(x) + abs(score) + 3) ** 2
     if x > 1000:  # where the root is normal
         return (math.sqrt(x) - score) ** 2 - freedom + 1
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if special.chndtr(x, freedom, middle) > probability else (low, middle)
-    return low
+    most = (math.sqrt(x) + abs(score) + 3) ** 2
+    return narrow(lambda shift: probability - float(special.chndtr(x, freedom, shift)), 0.0, most, done=after(60)).low
 
 
 def _law_of_gain(n: int, gains: Floats, weights: Floats, scores: Floats, curvature: Floats) -> _Fit:
@@ -130,14 +127,11 @@ def _fit_scores(z: Floats) -> _Fit | None:
     return _law_of_gain(n, gains, np.ones(n), np.column_stack([x, x**2 - 1]), np.diag([1.0, 2.0]))
 
 
-def _fit_counts(counts: Ints, draws: int) -> _Fit | None:
-    starts = cells_of(draws)
-    cells = np.add.reduceat(counts, starts).astype(np.float64)
-    seen = np.flatnonzero(cells)
-    found = interior_maximum(kernel_of(draws)[seen], cells[seen], counts)
-    if found is None:
+def _fit_counts(counts: Ints) -> _Fit | None:
+    fit = fit_ranks(counts)
+    if fit is None:
         return None
-    point: Point = found[1]
-    null = evaluate(kernel_of(draws)[seen], cells[seen], np.zeros(2))
+    null = evaluate(fit.kernel, fit.counts, np.zeros(2))
     n = int(counts.sum())
-    return _law_of_gain(n, np.log(point.mass / null.mass), cells[seen], point.scores, -point.hessian / n)
+    gains = np.log(fit.point.mass / null.mass)
+    return _law_of_gain(n, gains, fit.counts, fit.point.scores, -fit.point.hessian / n)

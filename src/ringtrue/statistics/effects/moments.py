@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from .inputs import Floats, Ints, as_counts, as_values
+from ..arguments import Floats, Ints, as_counts, as_values
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,23 @@
 """Spread and bias, the headline: by what factor reported standard deviations are wrong, and by how much centres are."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from .inputs import HUGE, Floats, Ints, as_counts, as_values, check_level
-from .measure import SpreadAndBias, both, clopper_pearson, student
+from ..arguments import Floats, Ints, as_counts, as_values, need_count, need_fraction
+from .intervals import SpreadAndBias, clopper_pearson, student
 from .moments import moments_of_counts, moments_of_values, solve_moments
-from .rankspread import from_counts
+from .ranks import cells_of, fit_ranks, from_counts
+
+#: |z| beyond this is an infinity that arithmetic happened to keep; its eighth power would overflow.
+HUGE = 1e30
 
 
 def spread_and_bias(
-    values: ArrayLike, *, draws: int | None = None, level: float = 0.95, lost: int = 0
+    values: ArrayLike, *, draws: int | None = None, confidence: float = 0.95, lost: int = 0
 ) -> SpreadAndBias:
     """Estimate the factor by which reported standard deviations should be multiplied, and the bias.
 
@@ -27,8 +31,8 @@ def spread_and_bias(
         Normal scores z; with `draws`, integer ranks in {0, ..., draws}.
     draws : int, optional
         The number of draws M that each truth was ranked among. None means that `values` are z.
-    level : float
-        Confidence level of each interval.
+    confidence : float
+        That of each interval.
     lost : int
         Replicates that should be here and are not, of unknown value. The interval is widened by the most that
         they could move `moment_spread_and_bias`, whose influence is bounded; no estimator that can be moved
@@ -37,7 +41,7 @@ def spread_and_bias(
     Returns
     -------
     SpreadAndBias
-        Two measures: "spread" (ideal 1) and "bias" in units of the output's standard deviation (ideal 0).
+        Two intervals: "spread" (ideal 1) and "bias" in units of the output's standard deviation (ideal 0).
 
     Notes
     -----
@@ -56,8 +60,8 @@ def spread_and_bias(
     1000    0.950     0.950           0.944
     ======  ========  ==============  =====
 
-    With heavy tails the misses lie almost all on one side: the upper end is too low. At extreme levels and heavy
-    tails nothing that only knows the sample can hold its level: 0.9995 covers 0.997 for t_5 at n = 200.
+    With heavy tails the misses lie almost all on one side: the upper end is too low. At extreme confidences and heavy
+    tails nothing that only knows the sample can hold what it promises: 0.9995 covers 0.997 for t_5 at n = 200.
 
     On ranks the estimates maximise the rank likelihood, and the intervals of delta and log s use the larger of its
     sandwich and its model variance, with Satterthwaite's degrees of freedom. Measured coverage (repetitions and cells
@@ -78,46 +82,47 @@ def spread_and_bias(
     >>> print(spread_and_bias(z).spread)
     spread 1.5 (1.4 to 1.61; ideal 1)
     """
-    check_level(level, lost)
+    need_fraction(confidence=confidence)
+    need_count(0, lost=lost)
     if draws is None:
         z = as_values(values, "z")
-        fit = _from_scores(z, level)
+        fit = _from_scores(z, confidence)
         return _widened(fit, moments_of_values(special.ndtr(z)), z.size, None, lost) if lost else fit
     counts = as_counts(values, draws)
     if draws == 1:
-        return _from_one_draw(counts, level, lost)
-    fit = from_counts(counts, draws, level)
+        return _from_one_draw(counts, confidence, lost)
+    fit = from_counts(counts, confidence)
     n = int(counts.sum())
     return _widened(fit, moments_of_counts(counts), n, draws, lost) if lost else fit
 
 
-def _from_scores(z: Floats, level: float) -> SpreadAndBias:
+def _from_scores(z: Floats, confidence: float) -> SpreadAndBias:
     finite = np.abs(z) < HUGE if max(-z.min(), z.max()) >= HUGE else None
     if finite is None:
-        return _from_finite_scores(z, level)
+        return _from_finite_scores(z, confidence)
     signs = set(np.sign(z[~finite]).tolist())
-    rest = _from_finite_scores(z[finite], level) if finite.any() else None
+    rest = _from_finite_scores(z[finite], confidence) if finite.any() else None
     low = rest.spread.low if rest else 0.0
     if len(signs) == 2:
-        return both((math.inf, low, math.inf), (math.nan, -math.inf, math.inf))
+        return SpreadAndBias.from_ends((math.inf, low, math.inf), (math.nan, -math.inf, math.inf))
     sign = signs.pop()
     edge = -sign * math.inf if rest is None else rest.bias.low if sign > 0 else rest.bias.high
-    return both((math.inf, low, math.inf), (sign * math.inf, *sorted((edge, sign * math.inf))))
+    return SpreadAndBias.from_ends((math.inf, low, math.inf), (sign * math.inf, *sorted((edge, sign * math.inf))))
 
 
-def _from_finite_scores(z: Floats, level: float) -> SpreadAndBias:
+def _from_finite_scores(z: Floats, confidence: float) -> SpreadAndBias:
     n, mean = z.size, float(z.mean())
     if n == 1:
-        return both((math.nan, 0.0, math.inf), (mean, -math.inf, math.inf))
+        return SpreadAndBias.from_ends((math.nan, 0.0, math.inf), (mean, -math.inf, math.inf))
     m2, m4, m6, m8 = _central_moments(z, mean)
     s = math.sqrt(m2 * n / (n - 1))
-    half = student(level, n - 1) * s / math.sqrt(n)
+    half = student(confidence, n - 1) * s / math.sqrt(n)
     bias = (mean, mean - half, mean + half)
     # Fewer than four scores say nothing of their own kurtosis, and equal ones nothing of their spread.
     if n < 4 or m2 <= (1e-12 * max(1.0, abs(mean))) ** 2:
-        return both((s, 0.0, math.inf), bias)
-    low, high = _log_variance_interval(n, (m4 / m2**2, m6 / m2**3, m8 / m2**4), level)
-    return both((s, s * low, s * high), bias)
+        return SpreadAndBias.from_ends((s, 0.0, math.inf), bias)
+    low, high = _log_variance_interval(n, (m4 / m2**2, m6 / m2**3, m8 / m2**4), confidence)
+    return SpreadAndBias.from_ends((s, s * low, s * high), bias)
 
 
 def _central_moments(z: Floats, mean: float) -> tuple[float, float, float, float]:
@@ -132,23 +137,23 @@ def _central_moments(z: Floats, mean: float) -> tuple[float, float, float, float
     return m2, m4, m6, m8
 
 
-def _log_variance_interval(n: int, moments: tuple[float, float, float], level: float) -> tuple[float, float]:
+def _log_variance_interval(n: int, moments: tuple[float, float, float], confidence: float) -> tuple[float, float]:
     """Ends for s relative to its estimate, from standardised moments: see the notes of `spread_and_bias`."""
     m4, m6, m8 = moments
     # Twenty scores or fewer cannot show a tail lighter than the Gaussian (m4 = 3); their interval would be a point.
     excess = max(m4 - 1, 2 * min(1.0, 20 / n))
     v = (excess + max(m6 - m4, 0.0) / n) / (n - 1)
     df = 2 * n * excess**2 / max(m8 - 4 * m6 + 6 * m4 - 3 - excess**2, 1e-300)
-    half = student(level, min(max(df, 2.0), n - 1.0)) * math.sqrt(v)
+    half = student(confidence, min(max(df, 2.0), n - 1.0)) * math.sqrt(v)
     return math.exp(min(v / 2 - half, 0.0) / 2), math.exp(min(max(v / 2 + half, 0.0), 1400.0) / 2)
 
 
-def _from_one_draw(counts: Ints, level: float, lost: int) -> SpreadAndBias:
+def _from_one_draw(counts: Ints, confidence: float, lost: int) -> SpreadAndBias:
     """M = 1: only E u = Phi(delta / sqrt(1 + s^2)) is known; take s = 1."""
     n, above = int(counts.sum()), int(counts[1])
-    shares = np.array([above / n, *clopper_pearson(above, n, level, lost)])
+    shares = np.array([above / n, *clopper_pearson(above, n, confidence, lost)])
     estimate, low, high = (math.sqrt(2) * special.ndtri(shares)).tolist()
-    return both((math.nan, 0.0, math.inf), (estimate, low, high))
+    return SpreadAndBias.from_ends((math.nan, 0.0, math.inf), (estimate, low, high))
 
 
 def _widened(fit: SpreadAndBias, moments: tuple[float, float], n: int, draws: int | None, lost: int) -> SpreadAndBias:
@@ -167,8 +172,63 @@ def _widened(fit: SpreadAndBias, moments: tuple[float, float], n: int, draws: in
     spread, bias = solve_moments(first, second)
     (s0,), (b0,) = solve_moments(np.array(moments[:1]), np.array(moments[1:]))
     if not (0 < s0 < math.inf and math.isfinite(b0)):
-        return both((fit.spread.estimate, 0.0, math.inf), (fit.bias.estimate, -math.inf, math.inf))
+        return SpreadAndBias.from_ends((fit.spread.estimate, 0.0, math.inf), (fit.bias.estimate, -math.inf, math.inf))
     shrink, stretch = min(float(spread.min() / s0), 1.0), max(float(spread.max() / s0), 1.0)
     down, up = min(float(bias.min() - b0), 0.0), max(float(bias.max() - b0), 0.0)
     s, b = fit.spread, fit.bias
-    return both((s.estimate, s.low * shrink, s.high * stretch), (b.estimate, b.low + down, b.high + up))
+    return SpreadAndBias.from_ends(
+        (s.estimate, s.low * shrink, s.high * stretch), (b.estimate, b.low + down, b.high + up)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Influences:
+    """Estimates of bias and log spread, and the influence of each replicate on them, (n, 2); its mean is 0."""
+
+    bias: float
+    log_spread: float
+    values: Floats
+
+
+def influences(values: ArrayLike, *, draws: int | None = None) -> Influences | None:
+    """Return the influence of each replicate on bias and log spread; None if one of them has no finite estimate.
+
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        Normal scores z; with `draws`, integer ranks in {0, ..., draws}.
+    draws : int, optional
+        The number of draws M.
+
+    Examples
+    --------
+    >>> influences([-1.0, 1.0]).values
+    array([[-1.,  0.],
+           [ 1.,  0.]])
+    """
+    return (
+        _influences_of_scores(as_values(values, "z"))
+        if draws is None
+        else _influences_of_ranks(np.asarray(values), draws)
+    )
+
+
+def _influences_of_scores(z: Floats) -> Influences | None:
+    if z.size < 2 or np.abs(z).max() >= HUGE:
+        return None
+    mean, square = float(z.mean()), float(z.var())
+    if square <= (1e-12 * max(1.0, abs(mean))) ** 2:
+        return None
+    apart = z - mean
+    log_s = 0.5 * math.log(square * z.size / (z.size - 1))
+    return Influences(mean, log_s, np.column_stack([apart, (apart**2 / square - 1) / 2]))
+
+
+def _influences_of_ranks(ranks: Ints, draws: int) -> Influences | None:
+    fit = fit_ranks(as_counts(ranks, draws))
+    if fit is None:
+        return None
+    starts = cells_of(draws)
+    by_cell = np.zeros((starts.size, 2))
+    by_cell[fit.seen] = ranks.size * fit.point.scores @ np.linalg.inv(-fit.point.hessian)
+    return Influences(float(fit.at[0]), fit.log_spread, by_cell[np.searchsorted(starts, ranks, side="right") - 1])

@@ -1,25 +1,20 @@
 """Is it any use? A procedure that ignores its data is calibrated and worthless; these measures tell it from others.
 
-Each takes arrays with one entry per replicate and returns a Measure with a confidence interval; there is no ideal
+Each takes arrays with one entry per replicate and returns an Interval; there is no ideal
 value, so that ideal is nan. The belief's own scores are estimated from the truths, which are draws of it. Contraction
 takes the output's word for its own width; skill does not: an over-confident output contracts and has no skill. This
 module knows arrays; it must not know studies, replicates or verdicts.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import special
+from numpy.typing import ArrayLike
 
-from . import Measure
-from .measure import freedom
+from ..arguments import Floats, need_fraction
+from .intervals import Interval, freedom, student
 
 __all__ = ["contraction", "correlation", "energy_skill", "interval_skill", "skill", "uninformative"]
-
-Floats = NDArray[np.float64]
 
 #: Skill and contraction below this say that the output hardly depends on the data.
 HARDLY = 0.05
@@ -27,7 +22,7 @@ HARDLY = 0.05
 _NOMINAL = 0.9
 
 
-def contraction(truth: ArrayLike, sd: ArrayLike, *, level: float = 0.95) -> Measure:
+def contraction(truth: ArrayLike, sd: ArrayLike, *, confidence: float = 0.95) -> Interval:
     """Estimate by how much outputs are narrower than the belief: 1 - E sd^2 / var(truth).
 
     0 means as wide as the belief, 1 a point. It says nothing of whether the output is right to be narrow.
@@ -36,13 +31,13 @@ def contraction(truth: ArrayLike, sd: ArrayLike, *, level: float = 0.95) -> Meas
     ----------
     truth, sd : array_like, shape (n,)
         f(theta), and the standard deviation of f under the output.
-    level : float
-        Confidence level of the interval, by the delta method on the logarithm of the ratio, with the second-order
+    confidence : float
+        That of the interval, by the delta method on the logarithm of the ratio, with the second-order
         terms and Satterthwaite's degrees of freedom that the spread of z has.
 
     Returns
     -------
-    Measure
+    Interval
         Named "contraction"; nan, with an unbounded interval, if an sd is unknown or all truths are equal.
 
     Notes
@@ -53,20 +48,21 @@ def contraction(truth: ArrayLike, sd: ArrayLike, *, level: float = 0.95) -> Meas
 
     Examples
     --------
+    >>> from scipy import special
     >>> x = special.ndtri((np.arange(400) + 0.5) / 400)
     >>> print(contraction(x, np.full(400, 0.5**0.5)))
     contraction 0.5 (0.425 to 0.565; ideal nan)
     """
-    x, width = _scaled(level, truth, sd)
+    x, width = _scaled(confidence, truth, sd)
     if x.size < 4 or not np.isfinite(width).all() or x.var() <= 0:
-        return Measure("contraction", math.nan, -math.inf, 1.0, math.nan)
+        return Interval("contraction", math.nan, -math.inf, 1.0)
     squares, apart = np.square(width), np.square(x - x.mean())
     variance = float(apart.sum()) / (x.size - 1)
     influence = squares / max(float(squares.mean()), 1e-300) - apart / float(apart.mean())
-    return _from_ratio("contraction", float(squares.mean()) / variance, influence, level, extra=0.0)
+    return _from_ratio("contraction", float(squares.mean()) / variance, influence, confidence, extra=0.0)
 
 
-def skill(truth: ArrayLike, crps: ArrayLike, *, level: float = 0.95) -> Measure:
+def skill(truth: ArrayLike, crps: ArrayLike, *, confidence: float = 0.95) -> Interval:
     """Estimate how much better outputs predict than the belief: 1 - E crps / crps of the belief.
 
     The continuous ranked probability score rewards sharpness and calibration together. 0 is as good as the belief, 1
@@ -76,12 +72,12 @@ def skill(truth: ArrayLike, crps: ArrayLike, *, level: float = 0.95) -> Measure:
     ----------
     truth, crps : array_like, shape (n,)
         f(theta), and the score of the output for it.
-    level : float
-        Confidence level of the interval, by the delta method on the logarithm of the ratio.
+    confidence : float
+        That of the interval, by the delta method on the logarithm of the ratio.
 
     Returns
     -------
-    Measure
+    Interval
         Named "skill"; nan, with an unbounded interval, if a score is unknown or all truths are equal.
 
     Notes
@@ -92,13 +88,14 @@ def skill(truth: ArrayLike, crps: ArrayLike, *, level: float = 0.95) -> Measure:
 
     Examples
     --------
+    >>> from scipy import special
     >>> x = special.ndtri((np.arange(400) + 0.5) / 400)
     >>> print(skill(x, np.full(400, 0.5 / np.pi**0.5)))
     skill 0.501 (0.464 to 0.535; ideal nan)
     """
-    x, score = _scaled(level, truth, crps)
+    x, score = _scaled(confidence, truth, crps)
     if x.size < 4 or not np.isfinite(score).all() or np.ptp(x) == 0:
-        return Measure("skill", math.nan, -math.inf, 1.0, math.nan)
+        return Interval("skill", math.nan, -math.inf, 1.0)
     apart = _mean_distances(x)
     belief = float(apart.mean()) / 2
     # The projection of a mean over pairs counts twice, and its half once.
@@ -107,12 +104,12 @@ def skill(truth: ArrayLike, crps: ArrayLike, *, level: float = 0.95) -> Measure:
     rest = max(2 * float(x.var(ddof=1)) - 4 * belief**2 - 2 * float(apart.var(ddof=1)), 0.0)
     ratio, extra = float(score.mean()) / belief, rest / belief**2 / (2 * x.size * (x.size - 1))
     if ratio <= 0:  # fair scores of few draws may be negative, even on average
-        half = _quantile(level, x.size - 1) * math.sqrt(float(influence.var(ddof=1)) / x.size + ratio**2 * extra)
-        return Measure("skill", 1 - ratio, 1 - ratio - half, 1 - ratio + half, math.nan)
-    return _from_ratio("skill", ratio, influence / ratio, level, extra=extra)
+        half = student(confidence, x.size - 1) * math.sqrt(float(influence.var(ddof=1)) / x.size + ratio**2 * extra)
+        return Interval("skill", 1 - ratio, 1 - ratio - half, 1 - ratio + half)
+    return _from_ratio("skill", ratio, influence / ratio, confidence, extra=extra)
 
 
-def interval_skill(truth: ArrayLike, interval: ArrayLike, *, level: float = 0.95) -> Measure:
+def interval_skill(truth: ArrayLike, interval: ArrayLike, *, confidence: float = 0.95) -> Interval:
     """Estimate how much better the outputs' 90 % intervals are than the belief's: 1 - E score / score of the belief.
 
     The interval score is the width plus twenty times how far outside the truth lies.
@@ -121,12 +118,12 @@ def interval_skill(truth: ArrayLike, interval: ArrayLike, *, level: float = 0.95
     ----------
     truth, interval : array_like, shape (n,)
         f(theta), and the score of the output's interval for it.
-    level : float
-        Confidence level of the interval.
+    confidence : float
+        That of the interval.
 
     Returns
     -------
-    Measure
+    Interval
         Named "interval skill"; nan if a score is unknown, or for fewer than 40 truths, which have no 5 % quantile.
 
     Notes
@@ -139,26 +136,27 @@ def interval_skill(truth: ArrayLike, interval: ArrayLike, *, level: float = 0.95
 
     Examples
     --------
+    >>> from scipy import special
     >>> x = special.ndtri((np.arange(400) + 0.5) / 400)
     >>> round(interval_skill(x, np.full(400, 0.25 * 4.1254)).estimate, 2)
     0.75
     """
-    x, score = _scaled(level, truth, interval)
+    x, score = _scaled(confidence, truth, interval)
     if x.size < 40 or not np.isfinite(score).all() or np.ptp(x) == 0:
-        return Measure("interval skill", math.nan, -math.inf, 1.0, math.nan)
+        return Interval("interval skill", math.nan, -math.inf, 1.0)
     inside, without = _belief_interval_scores(x)
     belief = (inside + without) / 2
     ratio = float(score.mean() / belief.mean())
     if ratio <= 0:
-        return Measure("interval skill", 1 - ratio, -math.inf, 1.0, math.nan)
+        return Interval("interval skill", 1 - ratio, -math.inf, 1.0)
     influence = score / float(score.mean()) - belief / float(belief.mean())
     # Near the minimum the score is a sum of two squares of normals, with half their mean as standard deviation: all
     # the noise there is for a procedure that returns the belief.
     extra = (float(without.mean() - inside.mean()) / 2 / float(belief.mean())) ** 2
-    return _from_ratio("interval skill", ratio, influence, level, extra=extra)
+    return _from_ratio("interval skill", ratio, influence, confidence, extra=extra)
 
 
-def energy_skill(energy: ArrayLike, belief: ArrayLike, *, level: float = 0.95) -> Measure:
+def energy_skill(energy: ArrayLike, belief: ArrayLike, *, confidence: float = 0.95) -> Interval:
     """Estimate how much better outputs predict all entries of theta than the belief: 1 - E score / score of the belief.
 
     The energy score is to several dimensions what the continuous ranked probability score is to one. It sees errors of
@@ -168,12 +166,12 @@ def energy_skill(energy: ArrayLike, belief: ArrayLike, *, level: float = 0.95) -
     ----------
     energy, belief : array_like, shape (n,)
         Energy scores of the outputs and of the belief for the same truths, each estimated without bias.
-    level : float
-        Confidence level of the interval, by the delta method on the logarithm of the ratio, in pairs.
+    confidence : float
+        That of the interval, by the delta method on the logarithm of the ratio, in pairs.
 
     Returns
     -------
-    Measure
+    Interval
         Named "energy skill"; nan, with an unbounded interval, if a score is unknown.
 
     Notes
@@ -186,18 +184,18 @@ def energy_skill(energy: ArrayLike, belief: ArrayLike, *, level: float = 0.95) -
     >>> print(energy_skill(rng.gamma(4, 0.5, 400), rng.gamma(4, 1.0, 400)))
     energy skill 0.509 (0.472 to 0.543; ideal nan)
     """
-    score, rival = _columns(level, energy, belief)
+    score, rival = _columns(confidence, energy, belief)
     if score.size < 4 or not (np.isfinite(score).all() and np.isfinite(rival).all()) or rival.mean() <= 0:
-        return Measure("energy skill", math.nan, -math.inf, 1.0, math.nan)
+        return Interval("energy skill", math.nan, -math.inf, 1.0)
     score, rival = score / float(rival.mean()), rival / float(rival.mean())
     ratio = float(score.mean())
     if ratio <= 0:  # scores of few draws may be negative, even on average
-        half = _quantile(level, score.size - 1) * math.sqrt(float((score - ratio * rival).var(ddof=1)) / score.size)
-        return Measure("energy skill", 1 - ratio, 1 - ratio - half, 1 - ratio + half, math.nan)
-    return _from_ratio("energy skill", ratio, score / ratio - rival, level, extra=0.0)
+        half = student(confidence, score.size - 1) * math.sqrt(float((score - ratio * rival).var(ddof=1)) / score.size)
+        return Interval("energy skill", 1 - ratio, 1 - ratio - half, 1 - ratio + half)
+    return _from_ratio("energy skill", ratio, score / ratio - rival, confidence, extra=0.0)
 
 
-def correlation(truth: ArrayLike, mean: ArrayLike, *, level: float = 0.95) -> Measure:
+def correlation(truth: ArrayLike, mean: ArrayLike, *, confidence: float = 0.95) -> Interval:
     """Estimate the correlation of the outputs' means with the truths.
 
     It sees whether the output follows the truth, whatever width it claims; a wrong scale or offset is invisible.
@@ -206,12 +204,12 @@ def correlation(truth: ArrayLike, mean: ArrayLike, *, level: float = 0.95) -> Me
     ----------
     truth, mean : array_like, shape (n,)
         f(theta), and the mean of f under the output.
-    level : float
-        Confidence level of the interval: Fisher's, with the variance that the sample shows instead of 1/n.
+    confidence : float
+        That of the interval: Fisher's, with the variance that the sample shows instead of 1/n.
 
     Returns
     -------
-    Measure
+    Interval
         Named "correlation"; 0 in [0, 0] if all means are equal, nan if one is unknown.
 
     Notes
@@ -220,28 +218,29 @@ def correlation(truth: ArrayLike, mean: ArrayLike, *, level: float = 0.95) -> Me
 
     Examples
     --------
+    >>> from scipy import special
     >>> x = special.ndtri((np.arange(400) + 0.5) / 400)
     >>> print(correlation(x, -x))
     correlation -1 (-1 to -1; ideal nan)
     """
-    x, centre = _scaled(level, truth, mean)
+    x, centre = _scaled(confidence, truth, mean)
     if x.size < 4 or not np.isfinite(centre).all() or x.std() <= 0:
-        return Measure("correlation", math.nan, -1.0, 1.0, math.nan)
+        return Interval("correlation", math.nan, -1.0, 1.0)
     if np.ptp(centre) <= 1e-12 * float(np.abs(centre).max()):
-        return Measure("correlation", 0.0, 0.0, 0.0, math.nan)
+        return Interval("correlation", 0.0, 0.0, 0.0)
     centre = centre / float(np.abs(centre).max())
     a, b = ((v - v.mean()) / v.std() for v in (x, centre))
     r = float(np.clip(np.mean(a * b), -1, 1))
     if 1 - r**2 < 1e-12:
-        return Measure("correlation", r, r, r, math.nan)
+        return Interval("correlation", r, r, r)
     influence = (a * b - r * (a**2 + b**2) / 2) / (1 - r**2)
     df, variance = freedom(influence), float(np.square(influence).mean()) / (x.size - 3)
-    half = _quantile(level, df) * math.sqrt(variance)
+    half = student(confidence, df) * math.sqrt(variance)
     low, high = np.tanh(np.arctanh(r) + np.array([-half, half])).tolist()
-    return Measure("correlation", r, low, high, math.nan)
+    return Interval("correlation", r, low, high)
 
 
-def uninformative(skill: Measure, contraction: Measure) -> bool:
+def uninformative(skill: Interval, contraction: Interval) -> bool:
     """Say whether outputs are known to be no better than the belief, and not known to be narrower.
 
     Parameters
@@ -252,24 +251,23 @@ def uninformative(skill: Measure, contraction: Measure) -> bool:
 
     Examples
     --------
-    >>> uninformative(Measure("skill", 0, -0.01, 0.01, math.nan), Measure("contraction", 0, -0.1, 0.1, math.nan))
+    >>> uninformative(Interval("skill", 0, -0.01, 0.01), Interval("contraction", 0, -0.1, 0.1))
     True
     """
     return skill.high < HARDLY and contraction.low < HARDLY
 
 
-def _columns(level: float, *columns: ArrayLike) -> list[Floats]:
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie strictly between 0 and 1, got {level}; for 95 % pass 0.95")
+def _columns(confidence: float, *columns: ArrayLike) -> list[Floats]:
+    need_fraction(confidence=confidence)
     arrays = [np.asarray(column, dtype=np.float64) for column in columns]
     if arrays[0].ndim != 1 or any(array.shape != arrays[0].shape for array in arrays):
         raise ValueError(f"arrays of one shape (n,) are needed, got {[array.shape for array in arrays]}")
     return arrays
 
 
-def _scaled(level: float, truth: ArrayLike, other: ArrayLike) -> tuple[Floats, Floats]:
+def _scaled(confidence: float, truth: ArrayLike, other: ArrayLike) -> tuple[Floats, Floats]:
     """Return both in units in which the squares of truths neither overflow nor vanish; nan what is beyond them."""
-    x, y = _columns(level, truth, other)
+    x, y = _columns(confidence, truth, other)
     if not np.isfinite(x).all():
         raise ValueError("truth contains nan or an infinity; leave lost replicates out")
     scale = max(float(np.abs(x).max(initial=0.0)), np.finfo(float).tiny)
@@ -320,14 +318,10 @@ def _score(low: Floats, high: Floats, x: Floats) -> Floats:
     return np.asarray(high - low + 2 / (1 - _NOMINAL) * outside)
 
 
-def _from_ratio(name: str, ratio: float, influence: Floats, level: float, *, extra: float) -> Measure:
+def _from_ratio(name: str, ratio: float, influence: Floats, confidence: float, *, extra: float) -> Interval:
     """Return 1 - ratio, with an interval from the influence of each replicate on the logarithm of the ratio."""
     n = influence.size
     variance = float(influence.var(ddof=1)) / n + extra
-    half = _quantile(level, freedom(influence - influence.mean())) * math.sqrt(variance)
+    half = student(confidence, freedom(influence - influence.mean())) * math.sqrt(variance)
     low, high = (1 - ratio * math.exp(min(side * half, 700.0)) for side in (1, -1))
-    return Measure(name, 1 - ratio, low, high, math.nan)
-
-
-def _quantile(level: float, df: float) -> float:
-    return -float(special.stdtrit(df, (1 - level) / 2))
+    return Interval(name, 1 - ratio, low, high)

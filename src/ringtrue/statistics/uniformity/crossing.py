@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import fft, special
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from ..arguments import Floats, Ints
 
 # Above this many multiply-adds per step an FFT is faster than the direct sum (which keeps relative accuracy).
 _DIRECT = 300_000

@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from ..arguments import Floats, Ints, need_count, need_fraction
+from ..roots import Bracket, adjacent, false_position, narrow
 from .crossing import Bounds, order_bounds, stay_probability
-from .sample import ALL_RANKS, EDGE, RESOLUTION, Floats, Ints, Sample, UniformityTest, as_result, as_sample
+from .sample import ALL_RANKS, EDGE, RESOLUTION, Sample, UniformityTest, as_result, as_sample
 
 # Up to here all order statistics are used; beyond, a grid of this many points.
 _ALL_POINTS, _GRID = 1000, 161
@@ -69,8 +71,7 @@ def ecdf_gamma(u: ArrayLike, *, draws: int | None = None, lost: int = 0) -> Unif
     >>> round(test.statistic, 6), round(test.pvalue, 6)
     (0.452438, 0.901221)
     """
-    if int(lost) != lost or lost < 0:
-        raise ValueError(f"expected lost to be a count of lost replicates, got {lost}")
+    need_count(0, lost=lost)
     return gamma_of(as_sample(u, draws), int(lost))
 
 
@@ -140,29 +141,29 @@ def _gamma_bounds(gamma: float, n: int, draws: int | None) -> Bounds:
     return Bounds(t, low, n - low[::-1])
 
 
-def _smallest_count(n: int, t: Floats, level: float) -> Ints:
-    """The smallest count whose lower tail exceeds the level, at each t."""
-    z = float(special.ndtri(level))
+def _smallest_count(n: int, t: Floats, tail: float) -> Ints:
+    """The smallest count whose lower tail exceeds the given one, at each t."""
+    z = float(special.ndtri(tail))
     guess = n * t + z * np.sqrt(n * t * (1.0 - t)) + (z * z - 1.0) * (1.0 - 2.0 * t) / 6.0
     count = np.clip(np.floor(guess), 0, n).astype(np.int64)
-    up = np.flatnonzero(lower_tail(count, n, t) <= level)
+    up = np.flatnonzero(lower_tail(count, n, t) <= tail)
     down = np.setdiff1d(np.arange(t.size), up, assume_unique=True)
     # The Cornish-Fisher guess is off by a few counts at most; walk the rest.
     while up.size:
         count[up] += 1
-        up = up[lower_tail(count[up], n, t[up]) <= level]
+        up = up[lower_tail(count[up], n, t[up]) <= tail]
     while down.size:
-        down = down[(count[down] > 0) & (lower_tail(count[down] - 1, n, t[down]) > level)]
+        down = down[(count[down] > 0) & (lower_tail(count[down] - 1, n, t[down]) > tail)]
         count[down] -= 1
     return count
 
 
-def band(n: int, *, draws: int | None = None, level: float = 0.95) -> Band:
+def band(n: int, *, draws: int | None = None, confidence: float = 0.95) -> Band:
     """Return a band that contains the whole empirical distribution function with given probability.
 
     Under the null hypothesis the proportions of n values at or below all points of the band lie inside
-    it with probability at least `level` (exactly, on the continuum). They leave it if and only if
-    the p-value of `ecdf_gamma` is at most 1 - level. A band drawn from pointwise intervals would be left
+    it with probability at least `confidence` (exactly, on the continuum). They leave it if and only if
+    the p-value of `ecdf_gamma` is at most 1 - confidence. A band drawn from pointwise intervals would be left
     far more often.
 
     Parameters
@@ -171,7 +172,7 @@ def band(n: int, *, draws: int | None = None, level: float = 0.95) -> Band:
         Number of values.
     draws : int, optional
         Number of draws behind each rank; without it the band is for u on the continuum.
-    level : float
+    confidence : float
         Probability of staying inside.
 
     Examples
@@ -179,13 +180,9 @@ def band(n: int, *, draws: int | None = None, level: float = 0.95) -> Band:
     >>> round(band(100, draws=99).gamma, 6)
     0.00411
     """
-    if n < 1 or int(n) != n:
-        raise ValueError(f"expected n to be an integer of at least 1, got {n}")
-    if draws is not None and (draws < 1 or int(draws) != draws):
-        raise ValueError(f"expected draws to be an integer of at least 1, got {draws}")
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"expected level strictly between 0 and 1, got {level}")
-    gamma = _critical_gamma(n, draws, 1.0 - level)
+    need_count(1, n=n, draws=1 if draws is None else draws)
+    need_fraction(confidence=confidence)
+    gamma = _critical_gamma(n, draws, 1.0 - confidence)
     bounds = _gamma_bounds(gamma, n, draws)
     low = np.maximum.accumulate(bounds.low)
     high = np.minimum.accumulate(bounds.high[::-1])[::-1]
@@ -198,7 +195,9 @@ def _critical_gamma(n: int, draws: int | None, alpha: float) -> float:
 
     def excess(log_gamma: float) -> float:
         p = 1.0 if log_gamma >= 0.0 else _gamma_tail(float(np.exp(log_gamma)), n, draws)
-        return float(np.log(p / alpha))
+        found = float(np.log(p / alpha))
+        # A p-value of alpha itself is allowed; false position needs a sign.
+        return found if found > 0.0 else min(found, -1e-12)
 
     def steps(low: float, high: float) -> Floats:
         return _gamma_steps(float(np.exp(low)), float(np.exp(high)), n, draws)
@@ -212,10 +211,27 @@ def _critical_gamma(n: int, draws: int | None, alpha: float) -> float:
     # p grows a little slower than gamma, so this step down crosses the root, and not by much.
     near = high - 1.25 * excess(high) - 0.02
     low = near if near > low and excess(near) <= 0.0 else low
+
+    def narrow_enough(at: Bracket) -> bool:
+        return at.high - at.low < 1e-10 or (not continuous and steps(at.low, at.high).size <= 256)
+
+    ends = excess(low), excess(high)
+    at = narrow(excess, low, high, done=narrow_enough, rule=false_position, ends=ends)
     if continuous:
-        return float(np.exp(_narrow(excess, low, high, lambda a, b: b - a < 1e-10)[0]))
-    low, high = _narrow(excess, low, high, lambda a, b: b - a < 1e-10 or steps(a, b).size <= 256)
-    return _before_excess(excess, np.concatenate([[np.exp(low)], steps(low, high), [np.exp(high)]]))
+        return float(np.exp(at.low))
+    gammas = np.concatenate([[np.exp(at.low)], steps(at.low, at.high), [np.exp(at.high)]])
+    return _before_excess(lambda k: excess(float(np.log(gammas[int(k)]))), gammas)
+
+
+def _before_excess(excess: Callable[[float], float], gammas: Floats) -> float:
+    """The gamma just below the first of increasing ones that has excess; the last has, the first has not."""
+
+    def inside(at: Bracket) -> float:
+        return min(max(round(false_position(at)), at.low + 1), at.high - 1)
+
+    last = gammas.size - 1
+    at = narrow(excess, 0, last, done=adjacent, rule=inside, ends=(excess(0), excess(last)))
+    return float(gammas[int(at.high)]) * (1.0 - 1e-9)
 
 
 def _gamma_steps(low: float, high: float, n: int, draws: int | None) -> Floats:
@@ -226,35 +242,3 @@ def _gamma_steps(low: float, high: float, n: int, draws: int | None) -> Floats:
     point = np.repeat(np.arange(t.size), moves)
     count = np.arange(moves.sum()) - np.repeat(np.cumsum(moves) - moves, moves) + first[point]
     return np.sort(2.0 * lower_tail(count, n, t[point]))
-
-
-def _narrow(
-    f: Callable[[float], float], low: float, high: float, done: Callable[[float, float], bool]
-) -> tuple[float, float]:
-    """Narrow a bracket of the sign change of an increasing f, by false position with Illinois weights."""
-    f_low, f_high, side = f(low), f(high), 0
-    while not done(low, high):
-        x = low + (high - low) * float(np.clip(f_low / (f_low - f_high), 0.02, 0.98))
-        f_x = f(x)
-        if f_x <= 0.0:
-            f_high *= 0.5 if side < 0 else 1.0
-            low, f_low, side = x, min(f_x, -1e-12), -1
-        else:
-            f_low *= 0.5 if side > 0 else 1.0
-            high, f_high, side = x, f_x, 1
-    return low, high
-
-
-def _before_excess(excess: Callable[[float], float], gammas: Floats) -> float:
-    """The gamma just below the first of increasing ones that has excess; the last has, the first has not."""
-    first, last = 0, gammas.size - 1
-    below, above = excess(float(np.log(gammas[0]))), excess(float(np.log(gammas[-1])))
-    while last - first > 1:
-        guess = first + round((last - first) * below / (below - above)) if above > below else first
-        middle = min(max(guess, first + 1), last - 1)
-        value = excess(float(np.log(gammas[middle])))
-        if value <= 0.0:
-            first, below = middle, value
-        else:
-            last, above = middle, value
-    return float(gammas[last]) * (1.0 - 1e-9)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from ..arguments import Floats, Ints
 from .crossing import Bounds, order_bounds, stay_probability
 from .sample import (
     ALL_RANKS,
@@ -19,8 +20,6 @@ from .sample import (
     RESOLUTION,
     SIMULATIONS,
     TINY,
-    Floats,
-    Ints,
     Sample,
     UniformityTest,
     as_result,

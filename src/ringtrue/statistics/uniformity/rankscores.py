@@ -11,11 +11,10 @@ from itertools import combinations_with_replacement
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import fft, special
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from ..arguments import Floats, Ints
+from ..roots import after, narrow
 
 # Beyond this many draws a rank says where u lies to within a cell: averages over cells replace the Beta laws.
 _MANY_DRAWS = 2000
@@ -190,10 +189,7 @@ def _saddlepoint(centred: Floats, frequency: Floats) -> float:
     low, high = 0.0, 1.0 / top
     while mean(high) < 0.0:
         low, high = high, 2.0 * high
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if mean(middle) < 0.0 else (low, middle)
-    return low
+    return narrow(mean, low, high, done=after(60)).low
 
 
 class QuadraticLaw:

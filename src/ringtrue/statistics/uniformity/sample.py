@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from ...errors import InvalidStudy
+from ..arguments import Floats, Ints, as_ranks, as_values
 
 #: No p-value is exactly zero: the smallest normal float stands for "smaller than can be computed".
 TINY = float(np.finfo(float).tiny)
@@ -77,48 +76,23 @@ class Sample:
 
 def as_sample(u: ArrayLike, draws: int | None, z: ArrayLike | None = None) -> Sample:
     """Check values, and scores if they are given."""
-    values = np.asarray(u)
-    if values.ndim != 1 or values.size == 0:
-        raise ValueError(f"expected a non-empty 1-d array of values, got shape {values.shape}")
     if draws is None:
-        return Sample(_unit_interval(values), None, None if z is None else _normal_scores(z, values.size))
+        values = as_values(u, "u")
+        return Sample(values, None, None if z is None else _normal_scores(z, values.size))
     if z is not None:
-        raise ValueError("expected z only together with u on the continuum, got z and draws: leave one out")
-    return Sample(_ranks(values, draws), int(draws))
-
-
-def _unit_interval(values: NDArray[Any]) -> Floats:
-    values = values.astype(float, copy=False)
-    low, high = values.min(), values.max()
-    if np.isnan(low):
-        raise ValueError("expected values in [0, 1], got NaN: count lost replicates instead (ecdf_gamma has lost=)")
-    if low < 0.0 or high > 1.0:
-        raise ValueError(f"expected values in [0, 1], got {low:g} to {high:g}: for ranks pass draws=")
-    return values
+        raise InvalidStudy("z is for u on the continuum only, but z and draws arrived; leave one out.")
+    return Sample(as_ranks(u, draws), int(draws))
 
 
 def _normal_scores(z: ArrayLike, n: int) -> Floats:
     values = np.asarray(z, float)
     if values.shape != (n,):
-        raise ValueError(f"expected z of the shape of u, ({n},), got {values.shape}")
+        raise InvalidStudy(f"z must have the shape of u, ({n},), but {values.shape} arrived.")
     with np.errstate(invalid="ignore"):  # saturated scores of both signs add up to nan
         suspicious = np.isnan(values.sum())
     if suspicious and np.isnan(values).any():
-        raise ValueError("expected normal scores z, got NaN")
+        raise InvalidStudy("z must not contain nan; leave lost replicates out.")
     return np.asarray(np.clip(values, -1e100, 1e100))
-
-
-def _ranks(values: NDArray[Any], draws: int) -> Ints:
-    if int(draws) != draws or draws < 1:
-        raise ValueError(f"expected draws to be an integer of at least 1, got {draws}")
-    if np.isnan(values.min()):
-        raise ValueError("expected integer ranks, got NaN")
-    ranks = values.astype(np.int64)
-    if not np.array_equal(ranks, values):
-        raise ValueError("expected integer ranks, got fractions: leave draws out if these are u in [0, 1]")
-    if ranks.min() < 0 or ranks.max() > draws:
-        raise ValueError(f"expected ranks in 0..{draws}, got {ranks.min()} to {ranks.max()}: is draws right?")
-    return ranks
 
 
 def as_result(method: str, statistic: float, pvalue: float) -> UniformityTest:

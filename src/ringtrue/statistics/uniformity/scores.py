@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from ...errors import InvalidStudy
+from ..arguments import Floats, Ints, need_count
 from .edf import multinomial
 from .rankscores import QuadraticLaw, normal_scores, polynomial_scores, sum_tails
-from .sample import ALL_RANKS, SIMULATIONS, Floats, Ints, Sample, UniformityTest, as_result, as_sample
+from .sample import ALL_RANKS, SIMULATIONS, Sample, UniformityTest, as_result, as_sample
 
 
 def neyman(u: ArrayLike, *, draws: int | None = None, order: int = 4) -> UniformityTest:
@@ -43,8 +45,7 @@ def neyman(u: ArrayLike, *, draws: int | None = None, order: int = 4) -> Uniform
     >>> round(neyman([0.05, 0.2, 0.35, 0.6, 0.9]).statistic, 6)
     0.588509
     """
-    if int(order) != order or order < 1:
-        raise ValueError(f"expected order to be an integer of at least 1, got {order}")
+    need_count(1, order=order)
     return neyman_of(as_sample(u, draws), int(order))
 
 
@@ -116,7 +117,7 @@ def binned_chi2(u: ArrayLike, *, draws: int | None = None, bins: int | None = No
     bins = _default_bins(sample) if bins is None else bins
     most = sample.n + 10**6 if draws is None else draws + 1
     if int(bins) != bins or not 2 <= bins <= most:
-        raise ValueError(f"expected a number of bins from 2 to the number of different ranks, got {bins}")
+        raise InvalidStudy(f"bins must be a number from 2 to that of different ranks, but {bins} arrived.")
     observed, probabilities = _binned(sample, int(bins))
     expected = sample.n * probabilities
     statistic = float(np.square(observed - expected) @ (1.0 / expected))
@@ -195,7 +196,7 @@ def cook(u: ArrayLike, *, draws: int | None = None, z: ArrayLike | None = None) 
     """
     sample = as_sample(u, draws, z)
     if sample.draws == 1:
-        raise ValueError("expected draws of at least 2, got 1: a rank among one draw says nothing about spread")
+        raise InvalidStudy("draws must be at least 2, but 1 arrived: a rank among one draw says nothing about spread.")
     return cook_of(sample)
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidStudy
-from ..replicates.given import replicates_from_draws
-from ..replicates.record import THINNED, Replicates
+from ...errors import InvalidStudy
+from ...replicates.given import replicates_from_draws
+from ...replicates.record import THINNED, Replicates
 from .store import Store
 
 

@@ -1,0 +1,152 @@
+"""One test function of a record, as a judgement reads it: the only place that chooses between rank, u and z."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..functions import Sees
+from ..replicates.record import Replicates
+from ..values import Floats
+
+
+class Column:
+    """The replicates of one test function that were not lost.
+
+    Parameters
+    ----------
+    replicates
+        What happened.
+    k
+        The number of the test function.
+    rows
+        Which replicates; left out, all that were not lost.
+
+    Attributes
+    ----------
+    values, scores
+        What tests and sizes are computed from: ranks, if all truths were ranked among equally many draws; otherwise u,
+        sorted, and z.
+    draws
+        That number of draws; None if values are u.
+    lost
+        How many replicates were lost.
+    """
+
+    def __init__(self, replicates: Replicates, k: int, rows: Any = None) -> None:
+        self.replicates, self.k, self._some = replicates, k, rows
+        asked = replicates.functions[k]
+        self.name, self.kind, self.sees = asked.name, asked.kind, asked.sees
+        self.lost = replicates.lost
+
+    def at(self, rows: Any) -> Column:
+        """Return the column of some replicates only, of the same route as the whole."""
+        part = Column(self.replicates, self.k, rows)
+        part.__dict__["fewest_and_most"] = self.fewest_and_most
+        return part
+
+    def array(self, name: str) -> NDArray[Any]:
+        """Return an array of the record for this test function."""
+        found: NDArray[Any] = self.replicates.arrays[name][self.rows, self.k]
+        return found
+
+    @property
+    def rows(self) -> Any:
+        """An index of the replicates."""
+        return self.replicates.rows if self._some is None else self._some
+
+    @property
+    def n(self) -> int:
+        """How many replicates there are."""
+        return self.u.size
+
+    @cached_property
+    def u(self) -> Floats:
+        """Positions of the truths, in the order of the replicates."""
+        return self.array("u")
+
+    @cached_property
+    def fewest_and_most(self) -> tuple[int, int]:
+        """The smallest and the largest number of draws; 0 for an exact law."""
+        draws = self.array("draws")
+        return (int(draws.min()), int(draws.max())) if draws.size else (0, 0)
+
+    @property
+    def draws(self) -> int | None:
+        """The number of draws that every truth was ranked among, if it is one."""
+        low, high = self.fewest_and_most
+        return low if 0 < low == high else None
+
+    @property
+    def route(self) -> str:
+        """How the truths came to their u."""
+        low, high = self.fewest_and_most
+        if high == 0:
+            return "exact"
+        if low == high:
+            return f"ranks of {low}"
+        return f"ranks of {low}-{high}" if low else "exact or ranks"
+
+    @cached_property
+    def values(self) -> NDArray[Any]:
+        """Ranks, or sorted u: no test asks which z belongs to which u."""
+        if self.draws is not None:
+            return self.array("rank")
+        return np.sort(self.u) if self._some is None else self.u
+
+    @cached_property
+    def scores(self) -> NDArray[Any]:
+        """Ranks, or normal scores."""
+        return self.array("z") if self.draws is None else self.values
+
+    @cached_property
+    def weak(self) -> Floats | None:
+        """Sorted positions of one draw of every output in the belief; None if they are not known."""
+        ordered = np.sort(self.array("weak_u"))
+        return None if np.isnan(ordered[-1:]).any() else ordered  # nan sorts last
+
+    @cached_property
+    def misses(self) -> Floats:
+        """By how many of their sd outputs miss the truth; nan where mean or sd are not known, or the sd is 0."""
+        truth, mean, sd = (self.array(name) for name in ("truth", "mean", "sd"))
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.asarray((truth - mean) / np.where(sd > 0, sd, np.nan))
+
+    @cached_property
+    def repeated(self) -> bool:
+        """Whether truths repeat each other, as those of a discrete test function do."""
+        truth = self.array("truth")
+        return bool(2 * np.unique(truth).size < truth.size)
+
+    @property
+    def far_share(self) -> float:
+        """The share of truths outside central 95 % intervals."""
+        return float(np.mean(np.abs(self.u - 0.5) > 0.475))
+
+    @cached_property
+    def fifths(self) -> Floats:
+        """The share of truths in each fifth of the output."""
+        return np.asarray(np.histogram(self.u, bins=5, range=(0, 1))[0] / len(self.u))
+
+
+def columns_of(replicates: Replicates, sees: Sees | None = None) -> list[Column]:
+    """Return the columns of a record, or those whose test function sees this; made once, so that u is sorted once."""
+    every: Sequence[Column] | None = vars(replicates).get("_columns")
+    if every is None:
+        every = [Column(replicates, k) for k in range(len(replicates.functions))]
+        vars(replicates)["_columns"] = every
+    return [column for column in every if sees in (None, column.sees)]
+
+
+def strong_columns(replicates: Replicates) -> list[Column]:
+    """Return the columns of test functions of theta alone: those that have a size."""
+    return columns_of(replicates, "theta")
+
+
+def column_named(replicates: Replicates, name: str) -> Column | None:
+    """Return the column of a test function, None if there is none of that name."""
+    return next((column for column in columns_of(replicates) if column.name == name), None)

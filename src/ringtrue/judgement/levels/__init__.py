@@ -1,0 +1,176 @@
+"""The levels of calibration: which null hypothesis, which tests, which share of the error budget, which sentence.
+
+A level is a file in this folder with a ``LEVEL``. exact implies auto implies strong implies reversible implies weak; a
+result always says which level a number belongs to. Levels read columns of a record, and know nothing of verdicts.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ...functions import Sees
+from ...replicates.record import Replicates
+from ...statistics import combining, uniformity
+from ...statistics.effects import Interval
+from ...streams import Streams
+from ..column import Column
+
+if TYPE_CHECKING:
+    from ..sentences.verdicts import Findings
+
+
+@dataclass(frozen=True)
+class TestRow:
+    """One test: its level, test function, method, statistic, p-value alone and adjusted within its level, route.
+
+    ``kind`` is that of the test function, "joint" for a test of all entries at once.
+    """
+
+    __test__ = False  # not a pytest class
+
+    level: str
+    f: str
+    method: str
+    statistic: float
+    pvalue: float
+    adjusted: float
+    route: str
+    n: int
+    kind: str = "function"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What speaks against one level: its tests, their global p-value, and notes on what could not be tested."""
+
+    level: str
+    rows: tuple[TestRow, ...]
+    pvalue: float
+    notes: tuple[str, ...] = ()
+
+
+class Level(ABC):
+    """A level of calibration.
+
+    Attributes
+    ----------
+    name, null
+        What it is called, and its null hypothesis in words.
+    sees
+        What the test functions see that speak of it first of all; None if it has none of its own.
+    order
+        Its place in a table of tests.
+    implied
+        Its place in the chain of implications, 0 for the strongest.
+    share
+        Its share of the error budget; None if it does not enter into the verdict.
+    blunt
+        Whether its complaint says less about what is wrong than those of others.
+    untested
+        What a run lacks that did not test it.
+    """
+
+    name: ClassVar[str]
+    sees: ClassVar[Sees | None] = None
+    null: ClassVar[str]
+    order: ClassVar[int]
+    implied: ClassVar[int]
+    share: ClassVar[float | None] = None
+    blunt: ClassVar[bool] = False
+    untested: ClassVar[str]
+
+    @abstractmethod
+    def evidence(self, replicates: Replicates, test: str) -> Evidence | None:
+        """Return what speaks against it; None, or evidence without rows, if the replicates cannot say."""
+
+    def sizes(self, row: TestRow, measures: Sequence[Interval]) -> list[Interval]:
+        """Return the sizes that describe whatever a test of this level can have seen; none if no size does."""
+        return []
+
+    def complaint(self, row: TestRow, findings: Findings) -> str:
+        """Say what the test found."""
+        raise TypeError(f"the level {self.name} has no share of the verdict, and so no complaint")
+
+
+@cache
+def levels() -> dict[str, Level]:
+    """Return the levels by name, in the order of a table of tests."""
+    found = [import_module(f"{__name__}.{module.name}").LEVEL for module in iter_modules(__path__)]
+    return {level.name: level for level in sorted(found, key=lambda level: level.order)}
+
+
+def level_of(sees: Sees) -> str:
+    """Return the name of the level that a test function speaks of, by what it sees."""
+    return next(level.name for level in levels().values() if level.sees == sees)
+
+
+def chain() -> list[Level]:
+    """Return the levels from the strongest to the weakest."""
+    return sorted(levels().values(), key=lambda level: level.implied)
+
+
+def evidence(replicates: Replicates, *, test: str) -> tuple[list[Evidence], list[str]]:
+    """Return the evidence of every level that the replicates can speak about, and notes on what was not tested.
+
+    Parameters
+    ----------
+    replicates
+        What happened.
+    test
+        A name in ``ringtrue.uniformity.TESTS``.
+    """
+    every = [found for level in levels().values() if (found := level.evidence(replicates, test)) is not None]
+    return [found for found in every if found.rows], [note for found in every for note in found.notes]
+
+
+def budget(found: Sequence[Evidence]) -> dict[str, float]:
+    """Return the share of the error budget of every level that was tested and has one; they add up to 1."""
+    shares = {one.level: share for one in found if (share := levels()[one.level].share) is not None}
+    total = sum(shares.values())
+    return {level: share / total for level, share in shares.items()}
+
+
+def combined(level: str, rows: Sequence[TestRow], notes: Sequence[str] = ()) -> Evidence:
+    """Return the evidence of several tests by Bonferroni's rule, each adjusted by Holm's."""
+    adjusted = combining.holm([row.pvalue for row in rows])
+    total = combining.bonferroni([row.pvalue for row in rows])
+    finished = tuple(replace(row, adjusted=float(p)) for row, p in zip(rows, adjusted, strict=True))
+    return Evidence(level, finished, float(total), tuple(notes))
+
+
+def test_column(level: str, column: Column, test: str) -> TestRow:
+    """Test that the positions of one column are uniform."""
+    z = column.scores if column.draws is None else None
+    found = uniform(column.values, z, draws=column.draws, test=test, lost=column.lost)
+    return row_of(level, column, found, column.route)
+
+
+def row_of(level: str, column: Column, found: Any, route: str) -> TestRow:
+    """Return the row of a test of one column."""
+    return TestRow(
+        level, column.name, found.method, found.statistic, found.pvalue, found.pvalue, route, column.n, column.kind
+    )
+
+
+def uniform(values: Any, z: Any, *, draws: int | None, test: str, lost: int) -> uniformity.UniformityTest:
+    """Run a uniformity test; if replicates are lost, one whose p-value holds whatever they would have been."""
+    if lost:
+        worst = uniformity.ecdf_gamma(values, draws=draws, lost=lost)
+        return replace(worst, method=f"{worst.method}, worst case of {lost} lost")
+    chosen = uniformity.TESTS[test]
+    if z is not None and test in ("combination", "cook", "mean_z"):
+        return chosen(values, z=z)
+    return chosen(values, draws=draws)
+
+
+def stream(replicates: Replicates, purpose: int) -> np.random.Generator:
+    """Return random numbers of a judgement, which depend on the seed of the run alone."""
+    return Streams(replicates.seed).generator("judgement", (1 << 32) + purpose)

@@ -1,0 +1,91 @@
+"""Strong calibration: the position of f(theta) in the output is uniform, for every f of theta alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import InvalidStudy
+from ...functions import BestOf
+from ...replicates.record import Replicates
+from ...statistics import combining
+from ...statistics.effects import Interval
+from ..column import Column, strong_columns
+from . import Evidence, Level, TestRow, combined, stream, test_column
+
+if TYPE_CHECKING:
+    from ..sentences.verdicts import Findings
+
+#: Split of the error budget between the exact joint p-value, which cannot go below 1/1000, and Bonferroni.
+_JOINT_SHARE = 0.9
+
+
+class Strong(Level):
+    """Uniform positions of functions of theta alone."""
+
+    name, sees, order, implied = "strong", "theta", 0, 2
+    null = "for every function of theta, the position of the truth in the output is uniform"
+    # Strong calibration implies weak, and its tests see more.
+    share = 0.8
+    untested = "whether the truth falls where the outputs say, on average over data: add a test function of theta"
+
+    def evidence(self, replicates: Replicates, test: str) -> Evidence | None:
+        """Test every function of theta alone, jointly where all of them rank the same draws."""
+        columns = strong_columns(replicates)
+        if not columns:
+            return None
+        if replicates.header.selection is not None:
+            return _selected(replicates, columns, test, replicates.header.selection)
+        found = combined(self.name, [test_column(self.name, column, test) for column in columns])
+        if replicates.members is None or replicates.failures:
+            return found
+        joint = combining.label_randomised(replicates.members, rng=stream(replicates, 0))
+        weights = [_JOINT_SHARE, 1 - _JOINT_SHARE]
+        adjusted = [row.adjusted for row in found.rows]
+        smaller = np.minimum(1.0, np.minimum(joint.adjusted / weights[0], np.divide(adjusted, weights[1])))
+        rows = tuple(replace(row, adjusted=float(p)) for row, p in zip(found.rows, smaller, strict=True))
+        return Evidence(self.name, rows, combining.weighted_minimum([joint.pvalue, found.pvalue], weights))
+
+    def sizes(self, row: TestRow, measures: Sequence[Interval]) -> list[Interval]:
+        """Return spread, bias, coverage and distance of the function."""
+        return [m for m in measures if m.f == row.f and m.name != "weak KS distance"]
+
+    def complaint(self, row: TestRow, findings: Findings) -> str:
+        """Say over-confident, under-confident, biased, misshapen or outlying."""
+        from ..sentences.miscalibrated import direction
+
+        return f"{row.f} {direction(row.f, findings)}"
+
+
+def _selected(replicates: Replicates, columns: Sequence[Column], test: str, selection: BestOf) -> Evidence:
+    """Choose a test function on some replicates and test it on the others."""
+    if replicates.failures:
+        raise InvalidStudy("BestOf cannot be judged with lost replicates: repair them, or test the whole family.")
+    kept = np.flatnonzero(replicates.kept)
+    rng = stream(replicates, 1)
+    orders = [kept] if selection.splits == 1 else [rng.permutation(kept) for _ in range(selection.splits)]
+    rows = [_one_split(columns, test, order, selection.share) for order in orders]
+    if len(rows) == 1:
+        return Evidence("strong", (rows[0],), rows[0].pvalue)
+    total = combining.prefix_two_median([row.pvalue for row in rows])
+    often = max({row.f for row in rows}, key=[row.f for row in rows].count)
+    row = next(row for row in rows if row.f == often)
+    row = replace(row, method=f"{row.method}, {len(rows)} splits", pvalue=total, adjusted=total)
+    return Evidence("strong", (row,), total)
+
+
+def _one_split(columns: Sequence[Column], test: str, order: Any, share: float) -> TestRow:
+    cut = round(share * len(order))
+    if not 0 < cut < len(order):
+        raise InvalidStudy(
+            f"BestOf needs replicates on both sides of its split, but {len(order)} at share {share} came."
+        )
+    chosen = min(columns, key=lambda column: test_column("strong", column.at(order[:cut]), test).pvalue)
+    row = test_column("strong", chosen.at(order[cut:]), test)
+    return replace(row, method=f"{row.method}, best of {len(columns)} on the other {cut}")
+
+
+LEVEL = Strong()

@@ -1,0 +1,83 @@
+"""Weak calibration: draws of the output, averaged over data, follow the belief."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...replicates.record import Replicates
+from ...statistics import twosample
+from ...statistics.effects import Interval
+from ..column import strong_columns
+from . import Evidence, Level, TestRow, combined, row_of, stream, uniform
+
+if TYPE_CHECKING:
+    from ..sentences.verdicts import Findings
+
+#: Points per sample of the joint test; its cost grows with the square.
+_JOINT = 1000
+
+
+class Weak(Level):
+    """One draw of every output against the belief."""
+
+    name, order, implied, share, blunt = "weak", 4, 4, 0.2, True
+    null = "draws of the output, averaged over data, follow the belief"
+    untested = (
+        "whether the outputs, averaged over data, return the belief: pass the belief, and outputs that can be sampled"
+    )
+
+    def evidence(self, replicates: Replicates, test: str) -> Evidence | None:
+        """Test every function of theta alone at one draw of each output, and all coordinates at once."""
+        rows: list[TestRow] = []
+        notes: list[str] = []
+        for column in strong_columns(replicates):
+            values = column.array("weak_value")
+            if np.isnan(values).any():
+                continue
+            if column.weak is not None:
+                z = column.array("weak_z")
+                found = uniform(column.weak, z, draws=None, test=test, lost=column.lost)
+                rows.append(row_of(self.name, column, found, "exact law of mu0"))
+            elif len(replicates.reference) > 1 and not column.lost:
+                both = twosample.ks(values, replicates.reference[:, column.k])
+                rows.append(row_of(self.name, column, both, "fresh draws of mu0"))
+            elif column.lost and len(replicates.reference):
+                notes.append(
+                    f"weak level of {column.name!r} not tested: replicates were lost and mu0 has no exact law of it."
+                )
+        rows += _jointly(replicates) if not replicates.lost else []
+        return combined(self.name, rows, notes) if rows else Evidence(self.name, (), 1.0, tuple(notes))
+
+    def sizes(self, row: TestRow, measures: Sequence[Interval]) -> list[Interval]:
+        """Return the distance from the belief."""
+        return [m for m in measures if m.f == row.f and m.name == "weak KS distance"]
+
+    def complaint(self, row: TestRow, findings: Findings) -> str:
+        """Say how the outputs, averaged over data, differ from the belief."""
+        from ..sentences.miscalibrated import of_belief
+
+        return of_belief(row, findings)
+
+
+def _jointly(replicates: Replicates) -> list[TestRow]:
+    """Compare all coordinates at once with fresh draws of mu0."""
+    columns = [column.k for column in strong_columns(replicates) if column.kind == "coordinate"]
+    if len(columns) < 2 or len(replicates.reference) < 2 or replicates.n < 2:
+        return []
+    x, y = replicates.weak_value[:_JOINT, columns], replicates.reference[:_JOINT, columns]
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return []
+    # The scale is a function of the pooled sample, so the permutation test stays exact.
+    both = np.concatenate([x, y])
+    both = both / np.maximum(np.abs(both).max(axis=0), np.finfo(float).tiny)  # squares must not overflow
+    both = both / np.maximum(both.std(axis=0), np.finfo(float).tiny)
+    found = twosample.mmd(both[: len(x)], both[len(x) :], rng=stream(replicates, 2))
+    p = found.pvalue
+    row = ("weak", "all coordinates", found.method, found.statistic, p, p, "fresh draws of mu0", len(x), "joint")
+    return [TestRow(*row)]
+
+
+LEVEL = Weak()

@@ -1,0 +1,170 @@
+"""The verdict in words: what was found, what is certified, and what is said beside it.
+
+Words only: whatever is counted or estimated was counted or estimated elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...replicates.record import Replicates
+from ...statistics.effects import Interval
+from ...statistics.effects.usefulness import uninformative
+from ..column import strong_columns
+from ..diagnosis import far_out
+from ..levels import Evidence, TestRow
+from ..text import counted, decimals, format_p, number, percent
+from ..verdict import Tolerance, Verdict
+from .phrases import interval, listed, percents, share_of, span, that_miss
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a judgement found.
+
+    Attributes
+    ----------
+    found, overall, rejecting
+        The evidence by level, the p-value of the verdict, and the tests that reject after adjustment.
+    measures, use
+        Sizes with their intervals, and contraction and skill by test function.
+    replicates, alpha, tolerance
+        What was judged, and how.
+    tolerable
+        How many lost replicates would leave a verdict; None if not even none lost would.
+    """
+
+    found: Sequence[Evidence]
+    overall: float
+    rejecting: Sequence[TestRow]
+    measures: Sequence[Interval]
+    use: Mapping[str, Sequence[Interval]]
+    replicates: Replicates
+    alpha: float
+    tolerance: Tolerance
+    tolerable: int | None = None
+
+    @property
+    def entries(self) -> set[str]:
+        """The names of the test functions that are entries of theta."""
+        return {function.name for function in self.replicates.functions if function.kind == "coordinate"}
+
+    @property
+    def kept(self) -> int:
+        """How many replicates were not lost."""
+        return self.replicates.n - self.replicates.lost
+
+
+def sentence(verdict: Verdict, findings: Findings) -> str:
+    """Return the verdict in words, then a line on the exact level if it was tested."""
+    from .inconclusive import inconclusive
+    from .miscalibrated import exactness, miscalibrated
+
+    write = {
+        Verdict.MISCALIBRATED: miscalibrated,
+        Verdict.WITHIN_TOLERANCE: within,
+        Verdict.INCONCLUSIVE: inconclusive,
+    }
+    text = write[verdict](findings)
+    exact = next((item for item in findings.found if item.level == "exact"), None)
+    return text if exact is None else f"{text}\n{exactness(exact, findings)}"
+
+
+def within(findings: Findings) -> str:
+    """Say what is certified, and if the outputs are of no use, that first."""
+    found = "nothing found"
+    if findings.overall <= findings.alpha:
+        names = listed(dict.fromkeys(row.f for row in findings.rejecting))
+        found = f"an error of {names} was found that is real and negligible"
+    idle = of_no_use(findings)
+    besides = f"{far_misses(findings)}{whatever(findings)}"
+    rest = f"{found} ({format_p(findings.overall)}); {_sizes(findings.measures)}.{besides}"
+    if not idle:
+        return f"WITHIN TOLERANCE: {rest}"
+    return f"WITHIN TOLERANCE, BUT OF NO USE: of {no_more(idle, findings)}. {rest[0].upper()}{rest[1:]}"
+
+
+def _sizes(measures: Sequence[Interval]) -> str:
+    """Return the three measures with their intervals; of several test functions, what holds for all."""
+    spread, bias, coverage = ([m for m in measures if m.name == name] for name in ("spread", "bias", "coverage"))
+    nominal = percent(coverage[0].ideal)
+    if len(spread) == 1:
+        return (
+            f"spread factor {interval(spread[0])}, bias {interval(bias[0])} sd, nominal {nominal} intervals contain "
+            f"the truth {share_of(coverage[0])} of the time"
+        )
+    which = "both" if len(spread) == 2 else f"all {len(spread)}"
+    return (
+        f"{which} test functions have spread factors within {_hull(spread)}, biases within {_hull(bias)} sd, "
+        f"and nominal {nominal} intervals that contain the truth "
+        f"{percents(min(m.low for m in coverage), max(m.high for m in coverage))} % of the time"
+    )
+
+
+def _hull(rows: Sequence[Interval]) -> str:
+    return span(min(m.low for m in rows), max(m.high for m in rows), min(decimals(m) for m in rows))
+
+
+def far_misses(findings: Findings, *, told: Collection[str] = ()) -> str:
+    """Name the test function with the most outputs that miss by far, which ranks among draws hardly see.
+
+    Those in ``told`` are spoken of already. The distance, a sum of squares, has such tails by itself, and entries that
+    miss by far are named themselves.
+    """
+    skipped = ("distance",) if findings.entries else ()
+    asked = [one for one in strong_columns(findings.replicates) if one.name not in told and one.kind not in skipped]
+    found = [(one[1], column) for column in asked if column.draws and (one := far_out(column))]
+    if not found:
+        return ""
+    far, column = max(found, key=lambda pair: pair[0].count)
+    text = f"Of {column.name}, {that_miss(far, findings.kept)}"
+    unless = f"unless outputs have such tails{' or few values' if column.repeated else ''}"
+    return f" {text}, which ranks hardly see: {unless}, mend {'it' if far.count == 1 else 'them'}."
+
+
+def whatever(findings: Findings) -> str:
+    """Say that lost replicates could not change the verdict, if there were any."""
+    lost = findings.replicates.lost
+    return f" This holds whatever the {counted(lost, 'lost replicate')} would have been." if lost else ""
+
+
+def useless(use: Mapping[str, Sequence[Interval]]) -> list[str]:
+    """Return a note for every test function of which the outputs say no more than the belief.
+
+    Parameters
+    ----------
+    use
+        Contraction and skill by test function.
+    """
+    return [
+        f"{name}: the output hardly depends on the data (skill {number(skill.estimate)}, contraction "
+        f"{number(contraction.estimate)}): calibrated or not, it says no more than the belief."
+        for name, (contraction, skill) in use.items()
+        if uninformative(skill, contraction)
+    ]
+
+
+def idle(findings: Findings) -> str:
+    """Say of which entries outputs say no more than the belief, if of any."""
+    names = of_no_use(findings)
+    return f" Of {no_more(names, findings)}." if names else ""
+
+
+def no_more(names: Sequence[str], findings: Findings) -> str:
+    """Say it of these names, with the skill."""
+    skill = number(max(findings.use[name][1].estimate for name in names))
+    all_of_them = len(names) > 1 and len(names) == len(_asked(findings))
+    every = "both" if len(names) == 2 else f"all {len(names)}"
+    which = f"{every} entries asked about" if all_of_them else listed(names)
+    return f"{which} the outputs say no more than the belief does (skill {skill})"
+
+
+def of_no_use(findings: Findings) -> list[str]:
+    """Return the entries of theta, or if there are none all test functions, of which the outputs say nothing."""
+    return [name for name, (contraction, skill) in _asked(findings).items() if uninformative(skill, contraction)]
+
+
+def _asked(findings: Findings) -> dict[str, Sequence[Interval]]:
+    entries = findings.entries
+    return {name: both for name, both in findings.use.items() if not entries or name in entries}

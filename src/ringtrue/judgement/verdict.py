@@ -1,0 +1,110 @@
+"""The decision: from evidence and size to one of three verdicts. A verdict is about size, not only about evidence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Literal
+
+from ..errors import InvalidStudy
+from ..statistics.effects import Interval
+from .levels import Evidence, TestRow, budget, levels
+
+#: The sizes that a certificate is about; a distance only excuses an error of shape that a test has found.
+SIZES = ("spread", "bias", "coverage")
+
+
+class Verdict(StrEnum):
+    """The three possible answers; there is no "calibrated" from the absence of evidence."""
+
+    MISCALIBRATED = "MISCALIBRATED"
+    WITHIN_TOLERANCE = "WITHIN_TOLERANCE"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+    @property
+    def words(self) -> str:
+        """The verdict as one would write it in a sentence."""
+        return self.value.lower().replace("_", " ")
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How large an error may be and still not matter.
+
+    Parameters
+    ----------
+    spread
+        Relative error of the reported sd.
+    bias
+        Error of location in units of the reported sd.
+    coverage
+        Error of the coverage of nominal 90 % intervals.
+    distance
+        Kolmogorov distance of the law of u from uniform; it only excuses an error of shape that a test has found.
+
+    Examples
+    --------
+    >>> Tolerance(spread=0.2).bias
+    0.1
+    """
+
+    spread: float = 0.1
+    bias: float = 0.1
+    coverage: float = 0.05
+    distance: float = 0.05
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if not value > 0 or not math.isfinite(value):
+                raise InvalidStudy(f"the tolerance of {name} must be a positive number, but {value!r} arrived.")
+
+    def limits(self, name: str, ideal: float) -> tuple[float, float]:
+        """Return the interval in which a measure does not matter."""
+        if name == "spread":
+            return 1 / (1 + self.spread), 1 + self.spread
+        if name.endswith("KS distance"):
+            return -math.inf, self.distance
+        width = self.bias if name == "bias" else self.coverage
+        return ideal - width, ideal + width
+
+
+def within(m: Interval, tolerance: Tolerance) -> Literal["yes", "no", "open"]:
+    """Say whether a measure is in tolerance: all of its interval, none of it, or part of it."""
+    low, high = tolerance.limits(m.name, m.ideal)
+    if low <= m.low and m.high <= high:
+        return "yes"
+    return "no" if m.high < low or m.low > high else "open"
+
+
+def overall(found: Sequence[Evidence]) -> float:
+    """Combine the levels that concern calibration by a weighted Bonferroni rule."""
+    shares = budget(found)
+    return min([1.0, *(item.pvalue / shares[item.level] for item in found if item.level in shares)])
+
+
+def rejecting(found: Sequence[Evidence], alpha: float) -> list[TestRow]:
+    """Return the tests that reject after adjustment over test functions and levels; none if all together do not."""
+    if overall(found) > alpha:
+        return []
+    shares = budget(found)
+    return [
+        row for item in found if item.level in shares for row in item.rows if row.adjusted <= alpha * shares[item.level]
+    ]
+
+
+def decide(found: Sequence[Evidence], alpha: float, measures: Sequence[Interval]) -> Verdict:
+    """Return the verdict on evidence and sizes."""
+    rows = rejecting(found, alpha)
+    harmless = bool(rows) and all(_harmless(row, measures) for row in rows)
+    if overall(found) <= alpha and not harmless:
+        return Verdict.MISCALIBRATED
+    size = [m for m in measures if m.name in SIZES]
+    return Verdict.WITHIN_TOLERANCE if size and all(m.certified for m in size) else Verdict.INCONCLUSIVE
+
+
+def _harmless(row: TestRow, measures: Sequence[Interval]) -> bool:
+    """Whether everything the test can have seen is certified to be small."""
+    about = levels()[row.level].sizes(row, measures)
+    return bool(about) and all(m.certified for m in about)
