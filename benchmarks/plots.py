@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from ringtrue.replicates.record import Column, Replicates
 from scipy import special
 
 from ringtrue import judge, plots
+from ringtrue.replicates.record import Column, Replicates
 from ringtrue.statistics import uniformity
 
 N = 10**6

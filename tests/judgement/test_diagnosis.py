@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import special
+
 from ringtrue.judgement.diagnosis import EVIDENT, diagnose, far_out
 from ringtrue.replicates.record import Replicates
-from scipy import special
 
 from ..plots.runs import ranked, replicates
 

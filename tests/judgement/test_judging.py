@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from ringtrue.judgement.result import Result
-from ringtrue.replicates.record import Column, Failure, Replicates
 from scipy import special, stats
 
 import ringtrue as rt
+from ringtrue.judgement.result import Result
 from ringtrue.procedures import DataAgnostic, Inflated, LinearGaussian, Mirrored, NormalMean, Richardson
+from ringtrue.replicates.record import Column, Failure, Replicates
 from ringtrue.statistics import uniformity
 
 Floats = NDArray[np.float64]

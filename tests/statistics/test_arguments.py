@@ -48,7 +48,7 @@ def test_counts_are_whole_and_large_enough(value: float) -> None:
     """Fractions, nan and infinities are no counts."""
     with pytest.raises(rt.InvalidStudy, match="draws must be a whole number, at least 1"):
         need_count(1, draws=value)
-    need_count(1, draws=np.int64(1))
+    need_count(1, draws=1)
     need_count(0, lost=0, draws=9.0)
 
 
