@@ -284,5 +284,5 @@ def test_bad_members_are_refused(members: Any, error: type[Exception], message: 
 
 def test_no_randomisation_is_refused() -> None:
     """At least one labelling is needed."""
-    with pytest.raises(ValueError, match="randomisations must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="randomisations must be a whole number, at least 1"):
         label_randomised(np.array([[[0], [1]]]), rng=np.random.default_rng(0), randomisations=0)

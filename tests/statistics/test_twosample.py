@@ -284,7 +284,7 @@ def test_bad_options_are_refused() -> None:
         mmd(two, three, rng=rng)
     with pytest.raises(ValueError, match="must hold scalars"):
         ks(two, two)
-    with pytest.raises(ValueError, match="permutations must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="permutations must be a whole number, at least 1"):
         energy(two, two, rng=rng, permutations=0)
     with pytest.raises(ValueError, match="bandwidth must be positive and finite, got 0"):
         mmd(two, two, rng=rng, bandwidth=0)
