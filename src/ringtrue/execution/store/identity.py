@@ -15,12 +15,13 @@ import fractions
 import functools
 import hashlib
 import pathlib
+import platform
 import re
 import sys
 import types
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ from ...question.study import Study
 
 #: Levels of reference below which, and parts after which, the rest counts with its type alone.
 _DEEPEST, _MOST = 60, 200_000
+#: The parts of a fingerprint that may change and the study be the same.
+SOURCES = ("belief", "truth", "model", "procedure", "f")
 #: Characters of a description.
 _SHORT = 80
 
@@ -380,3 +383,35 @@ HANDLERS: dict[type, Callable[[_Digests, Any], list[bytes]]] = {
     classmethod: _of(classmethod, "__func__"),
     type: _Digests.cls,
 }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that matter to random numbers and to reading a store.
+
+    Examples
+    --------
+    >>> sorted(versions())
+    ['numpy', 'python', 'ringtrue']
+    """
+    from importlib.metadata import PackageNotFoundError, version  # only writing a store needs it
+
+    try:
+        own = version("ringtrue")
+    except PackageNotFoundError:  # run from a checkout
+        own = "unknown"
+    return {"ringtrue": own, "numpy": np.__version__, "python": platform.python_version()}
+
+
+def united(*lists: Iterable[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
+    """Return what is in any of several lists, each once, in the order in which they came."""
+    found: list[Mapping[str, str]] = []
+    for one in (one for some in lists for one in some):
+        if one not in found:
+            found.append(one)
+    return tuple(found)
+
+
+def differences(known: Iterable[Mapping[str, str]], mine: Mapping[str, str], names: Iterable[str]) -> list[str]:
+    """Return in what a fingerprint differs from the nearest of others; what one of the two does not have is equal."""
+    chosen = [name for name in names if name in mine]
+    return min(([name for name in chosen if one.get(name, mine[name]) != mine[name]] for one in known), key=len)
