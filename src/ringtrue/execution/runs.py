@@ -21,7 +21,7 @@ from ..errors import InvalidStudy, ReplicateFailed
 from ..question.study import Study, at_least
 from ..replicates.record import Failure, Gathering, Replicates
 from ..replicates.reducers.weak import reference_size, reference_values
-from ..replicates.simulate import Keep, OnFailure, Outcome, header_of, need_study, raise_failure
+from ..replicates.simulate import Keep, OnFailure, Outcome, header_of, raise_failure
 from ..values import Floats
 from .progress import Progress, Show
 from .workers import Borrowed, Job, Pool, alone, first_check, shared

@@ -159,7 +159,9 @@ def _refuse_shared_noise(study: Study, block: Block) -> None:
     twins = np.zeros(len(block.index), int)
     calls = []
     for number in range(1, 21):  # coins agree by chance: twenty calls in which all tosses agree are no chance
-        rows = np.asarray(study.simulate(copied(take(block.theta, twins)), _stream(study, number)))
+        rows = np.asarray(
+            study.simulate(copied(take(block.theta, twins)), lambda number=number: _stream(study, number))
+        )
         if not (rows == rows[:1]).all():
             return
         calls.append(rows)

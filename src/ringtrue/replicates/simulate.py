@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -242,13 +243,15 @@ def _simulated(study: Study, streams: Streams, block: int) -> tuple[Any, Any, An
         raise Raised("model" if study.joint else "belief", error) from error
     try:
         # Copies, because models work in place and reuse buffers: the truth must stay what it was.
-        y = copied(study.simulate(copied(theta), streams.generator("data", block)) if study.joint is None else y)
+        y = copied(
+            study.simulate(copied(theta), partial(streams.generator, "data", block)) if study.joint is None else y
+        )
         if y is None:
             raise InvalidStudy("the model must return a dataset, but it returned None; is a return statement missing?")
     except Exception as error:
         raise Raised("model", error) from error
     try:
-        output = study.learn(copied(y), streams.generator("procedure", block))
+        output = study.learn(copied(y), partial(streams.generator, "procedure", block))
     except Exception as error:
         raise Raised("procedure", error) from error
     return theta, y, output.copied() if study.batch is None else output
