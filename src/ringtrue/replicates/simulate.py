@@ -242,10 +242,10 @@ def _simulated(study: Study, streams: Streams, block: int) -> tuple[Any, Any, An
     except Exception as error:
         raise Raised("model" if study.joint else "belief", error) from error
     try:
-        # Copies, because models work in place and reuse buffers: the truth must stay what it was.
-        y = copied(
-            study.simulate(copied(theta), partial(streams.generator, "data", block)) if study.joint is None else y
-        )
+        if study.joint is None:
+            # Copies, because models work in place and reuse buffers: the truth must stay what it was.
+            y = study.simulate(copied(theta), partial(streams.generator, "data", block))
+        y = copied(y)
         if y is None:
             raise InvalidStudy("the model must return a dataset, but it returned None; is a return statement missing?")
     except Exception as error:

@@ -49,3 +49,6 @@ def reduce(block: Block, keep: str | None = None) -> dict[str, NDArray[Any]]:
     """Return everything that is kept of a block."""
     block.need_route()
     return {name: array for one in reducers(keep) for name, array in one(block).items()}
+
+
+reducers()  # the files of this folder are imported with it
