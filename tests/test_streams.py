@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from ringtrue.streams import Role, Streams
+from tests.builders import kolmogorov
 
 ROLES: tuple[Role, ...] = get_args(Role)
 indices = st.lists(st.integers(0, 10**6), min_size=1, max_size=30)
@@ -79,15 +79,8 @@ def test_uniforms_are_uniform_across_replicates() -> None:
     n = 10_000
     column = Streams(11).uniforms("ties", np.arange(n), 1)[:, 0]
     slow = np.repeat(column[: n // 100], 100)
-    assert distance(column) <= 2.7 / np.sqrt(n)
-    assert distance(slow) > 2.7 / np.sqrt(n)
-
-
-def distance(u: NDArray[np.float64]) -> float:
-    """Return the Kolmogorov distance of a sample from U(0,1)."""
-    ordered, n = np.sort(u), len(u)
-    above = np.arange(1, n + 1) / n - ordered
-    return float(max(above.max(), (1 / n - above).max()))
+    assert kolmogorov(column) <= 2.7 / np.sqrt(n)
+    assert kolmogorov(slow) > 2.7 / np.sqrt(n)
 
 
 def test_negative_seed_is_refused() -> None:

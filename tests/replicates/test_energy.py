@@ -5,15 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import special
 
 import ringtrue as rt
 from ringtrue.procedures import Inflated, LinearGaussian
-from ringtrue.replicates.reducers.energy import ENOUGH, EnergyScore, entries, spread_out, units
+from ringtrue.replicates.block import SCORED, spread_out
+from ringtrue.replicates.reducers.energy import EnergyScore, units
 from ringtrue.statistics.effects.usefulness import energy_skill, skill
-
-Floats = NDArray[np.float64]
+from ringtrue.values import Floats, entries
+from tests.builders import noisy
 
 
 def mean_length(d: int) -> float:
@@ -65,7 +65,7 @@ def test_the_mean_score_of_normal_laws_is_the_closed_form(d: int, output: float,
     truth, drawn = rng.normal(size=(n, d)), output * rng.normal(size=(draws, n, d))
     found = score_of(drawn, truth)
     assert abs(z_of(found, expected(output, 1.0, d))) < RARE
-    used = min(draws, ENOUGH)
+    used = min(draws, SCORED)
     unfair = found + np.linalg.norm(drawn[0] - drawn[1], axis=-1) / (2 * used)
     assert abs(z_of(unfair, expected(output, 1.0, d))) > RARE
 
@@ -92,7 +92,7 @@ def test_draws_are_spread_over_the_whole_sample() -> None:
     """At most twenty, an even number, none twice."""
     for m in range(1, 120):
         some = spread_out(np.arange(m))
-        assert len(some) <= ENOUGH
+        assert len(some) <= SCORED
         assert len(set(some.tolist())) == len(some)
         assert len(some) == 2 * (len(some) // 2)
         assert m < 2 or len(some) >= 2
@@ -131,11 +131,6 @@ def sampled(mu0: Any, y: Any, rng: np.random.Generator) -> Any:
     return y / 2 + math.sqrt(0.5) * rng.normal(size=(25, 3))
 
 
-def noisy(theta: Any, rng: np.random.Generator) -> Any:
-    """Return theta with noise."""
-    return theta + rng.normal(size=np.shape(theta))
-
-
 def through(output: Any) -> Any:
     """Return a procedure whose outputs can be sampled and have no exact laws."""
 
@@ -149,20 +144,20 @@ def through(output: Any) -> Any:
 
 
 ROUTES = {
-    "batched laws": lambda n: rt.Study(BELIEF, EXACT.simulate, EXACT, n, batch=n),
-    "single laws": lambda n: rt.Study(BELIEF, noisy, lambda mu0, y: rt.Gaussian(y / 2, np.eye(3) / 2), n),
-    "batched samplers": lambda n: rt.Study(BELIEF, EXACT.simulate, through(EXACT), n, draws=9, batch=n),
-    "single samplers": lambda n: rt.Study(
-        BELIEF, noisy, through(lambda mu0, y: rt.Gaussian(y / 2, np.eye(3) / 2)), n, draws=9
+    "batched laws": rt.Study(BELIEF, EXACT.simulate, EXACT, batch=1500),
+    "single laws": rt.Study(BELIEF, noisy, lambda mu0, y: rt.Gaussian(y / 2, np.eye(3) / 2)),
+    "batched samplers": rt.Study(BELIEF, EXACT.simulate, through(EXACT), draws=9, batch=1500),
+    "single samplers": rt.Study(
+        BELIEF, noisy, through(lambda mu0, y: rt.Gaussian(y / 2, np.eye(3) / 2)), draws=9
     ),
-    "draws": lambda n: rt.Study(BELIEF, noisy, sampled, n),
+    "draws": rt.Study(BELIEF, noisy, sampled),
 }
 
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_every_route_has_the_skill_of_the_closed_form(route: str) -> None:
     """The exact posterior of variance 1/2 has a skill of 1 - 1/sqrt 2, whatever form its outputs come in."""
-    ran = rt.run(ROUTES[route](1500))
+    ran = rt.run(ROUTES[route], n=1500)
     level = 1 - 1e-7  # the false-alarm rate of each case
     found = energy_skill(ran.energy, ran.belief_energy, level=level)
     assert found.low < 1 - 1 / math.sqrt(2) < found.high
@@ -264,11 +259,11 @@ def test_what_is_not_known_is_said_to_be_unbounded(energy: Floats, belief: Float
 
 def test_the_energy_skill_survives_a_store(tmp_path: Any) -> None:
     """What is written comes back to the last bit."""
-    study = ROUTES["draws"](30)
-    rt.run(study, store=tmp_path / "run.db")
+    study = ROUTES["draws"]
+    rt.run(study, n=30, store=tmp_path / "run.db")
     read = rt.store.load(tmp_path / "run.db")
-    np.testing.assert_array_equal(read.energy, rt.run(study).energy)
-    np.testing.assert_array_equal(read.belief_energy, rt.run(study).belief_energy)
+    np.testing.assert_array_equal(read.energy, rt.run(study, n=30).energy)
+    np.testing.assert_array_equal(read.belief_energy, rt.run(study, n=30).belief_energy)
 
 
 def test_comparing_in_pairs_has_the_energy_score() -> None:
@@ -299,8 +294,8 @@ def test_the_order_of_arrays_does_not_matter() -> None:
 def test_a_truth_of_another_law_is_scored_against_the_belief() -> None:
     """Where truths are not draws of the belief they do not tell how wide it is: only the energy skill knows it."""
     truth = rt.Gaussian(np.full(3, 5.0), np.eye(3))
-    study = rt.Study(BELIEF, EXACT.simulate, EXACT, 4000, batch=4000, truth=truth)
-    result = rt.judge(rt.run(study))
+    study = rt.Study(BELIEF, EXACT.simulate, EXACT, batch=4000, truth=truth)
+    result = rt.judge(rt.run(study, n=4000))
     names = {row.name for row in result.measures}
     assert "energy skill" in names
     assert not {"skill", "contraction"} & names
@@ -312,7 +307,7 @@ def test_a_truth_of_another_law_is_scored_against_the_belief() -> None:
         error = math.sqrt(0.5) if spread < 1 else 1.0
         x, other = spread * rng.normal(size=(2, 400_000, 3))
         apart = (
-            np.linalg.norm(part / study.units, axis=1)
+            np.linalg.norm(part / sizes, axis=1)
             for part in (x - shift - error * rng.normal(size=x.shape), x - other)
         )
         away, pair = apart
