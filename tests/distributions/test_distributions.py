@@ -26,7 +26,17 @@ from ringtrue.distributions import (
 from ringtrue.distributions.frozen import Sampler, ScipyLaw
 from ringtrue.distributions.laws import BatchLaw, Folded, MixtureLaw, scores_from_tails
 from ringtrue.errors import InvalidStudy
-from ringtrue.functions import SEVERAL, Context, Coordinate, Distance, Function, Linear, LogDensity, as_testfunctions, identity
+from ringtrue.functions import (
+    SEVERAL,
+    Context,
+    Coordinate,
+    Distance,
+    Function,
+    Linear,
+    LogDensity,
+    as_testfunctions,
+    identity,
+)
 from ringtrue.functions import TestFunction as AnyFunction
 from ringtrue.values import Floats
 from tests.builders import kolmogorov

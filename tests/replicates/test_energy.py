@@ -12,6 +12,7 @@ from ringtrue.procedures import Inflated, LinearGaussian
 from ringtrue.replicates.block import SCORED, spread_out
 from ringtrue.replicates.reducers.energy import EnergyScore, units
 from ringtrue.statistics.effects.usefulness import energy_skill, skill
+from ringtrue.streams import Streams
 from ringtrue.values import Floats, entries
 from tests.builders import noisy
 
@@ -147,9 +148,7 @@ ROUTES = {
     "batched laws": rt.Study(BELIEF, EXACT.simulate, EXACT, batch=1500),
     "single laws": rt.Study(BELIEF, noisy, lambda mu0, y: rt.Gaussian(y / 2, np.eye(3) / 2)),
     "batched samplers": rt.Study(BELIEF, EXACT.simulate, through(EXACT), draws=9, batch=1500),
-    "single samplers": rt.Study(
-        BELIEF, noisy, through(lambda mu0, y: rt.Gaussian(y / 2, np.eye(3) / 2)), draws=9
-    ),
+    "single samplers": rt.Study(BELIEF, noisy, through(lambda mu0, y: rt.Gaussian(y / 2, np.eye(3) / 2)), draws=9),
     "draws": rt.Study(BELIEF, noisy, sampled),
 }
 
@@ -158,19 +157,19 @@ ROUTES = {
 def test_every_route_has_the_skill_of_the_closed_form(route: str) -> None:
     """The exact posterior of variance 1/2 has a skill of 1 - 1/sqrt 2, whatever form its outputs come in."""
     ran = rt.run(ROUTES[route], n=1500)
-    level = 1 - 1e-7  # the false-alarm rate of each case
-    found = energy_skill(ran.energy, ran.belief_energy, level=level)
+    confidence = 1 - 1e-7  # the false-alarm rate of each case
+    found = energy_skill(ran.energy, ran.belief_energy, confidence=confidence)
     assert found.low < 1 - 1 / math.sqrt(2) < found.high
     assert found.high - found.low < 0.35
     # The broken twin has the belief's scores for its own, those of other replicates.
-    broken = energy_skill(np.roll(ran.belief_energy, 1), ran.belief_energy, level=level)
+    broken = energy_skill(np.roll(ran.belief_energy, 1), ran.belief_energy, confidence=confidence)
     assert broken.high < 1 - 1 / math.sqrt(2)
 
 
 def test_the_skill_of_an_output_that_is_too_narrow() -> None:
     """The closed form of variance 1/4 where 1/2 is right."""
     ran = rt.run(rt.Study(BELIEF, EXACT.simulate, Inflated(EXACT, 0.5), batch=20_000), n=20_000)
-    found = energy_skill(ran.energy, ran.belief_energy, level=1 - 1e-7)
+    found = energy_skill(ran.energy, ran.belief_energy, confidence=1 - 1e-7)
     right = 1 - expected(0.5, math.sqrt(0.5), 3) / expected(1.0, 1.0, 3)
     assert found.low < right < found.high < 1 - 1 / math.sqrt(2) + 0.01
     assert found.high - found.low < 0.05
@@ -188,7 +187,7 @@ def test_arrays_of_draws_are_compared_with_their_truths() -> None:
     named = {"b": theta[:, 0], "a": theta[:, 1]}, {"a": draws[..., 1], "b": draws[..., 0]}
     found.append(rt.check_draws(*named, on_failure="record"))
     for result in found:
-        row = rt.measure(result, level=1 - 1e-7).row("energy skill")  # the false-alarm rate of each
+        row = rt.measure(result, confidence=1 - 1e-7).row("energy skill")  # the false-alarm rate of each
         assert row.low < 1 - 1 / math.sqrt(2) < row.high
         assert row.high - row.low < 0.2
     assert [len(result.replicates.failures) for result in found] == [0, 1, 1]
@@ -270,9 +269,9 @@ def test_comparing_in_pairs_has_the_energy_score() -> None:
     """The exact posterior scores better than one that is too narrow by a factor of ten, for sure."""
     narrower = Inflated(EXACT, 0.01)
     found = rt.compare({"exact": EXACT, "narrow": narrower}, BELIEF, EXACT.simulate, n=2000, batch=2000)
-    (gap,) = (row for row in found.differences if row.measure == "energy score")
+    (gap,) = (row for row in found.differences if row.name == "energy score")
     assert gap.high < 0
-    assert {row.name for row in found.rows if row.measure == "energy score"} == {"exact", "narrow"}
+    assert {row.of for row in found.rows if row.name == "energy score"} == {"exact", "narrow"}
     assert found.best == ("exact",)
 
 
@@ -285,7 +284,7 @@ def test_the_order_of_arrays_does_not_matter() -> None:
     found = []
     for order in (np.arange(600), np.argsort(base[:, 0], kind="stable"), rng.permutation(600)):
         ran = rt.check_draws(base[order], draws[order]).replicates
-        found.append(energy_skill(ran.energy, ran.belief_energy, level=1 - 1e-6))
+        found.append(energy_skill(ran.energy, ran.belief_energy, confidence=1 - 1e-6))
     # Each interval holds the skill of the population with a false-alarm rate of 1e-6; so they meet.
     assert max(one.low for one in found) < min(one.high for one in found)
     assert min(one.low for one in found) > 0
@@ -303,12 +302,12 @@ def test_a_truth_of_another_law_is_scored_against_the_belief() -> None:
     # Output N(y / 2, I / 2) with y = theta + noise: the truth lies 5 / 2 above its centre, give or take.
     rng = np.random.default_rng(9)
     found = []
+    sizes = units(BELIEF.sample(100, Streams(study.seed).generator("energy")))
     for spread, shift in ((math.sqrt(0.5), 2.5), (1.0, 5.0)):
         error = math.sqrt(0.5) if spread < 1 else 1.0
         x, other = spread * rng.normal(size=(2, 400_000, 3))
         apart = (
-            np.linalg.norm(part / sizes, axis=1)
-            for part in (x - shift - error * rng.normal(size=x.shape), x - other)
+            np.linalg.norm(part / sizes, axis=1) for part in (x - shift - error * rng.normal(size=x.shape), x - other)
         )
         away, pair = apart
         found.append(away - pair / 2)
