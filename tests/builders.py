@@ -1,9 +1,12 @@
 """Small things that many tests build; each stands for itself."""
 
 import math
+import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import ringtrue as rt
 from ringtrue.values import Floats, Generator
@@ -33,3 +36,16 @@ def kolmogorov(u: Floats) -> float:
     ordered, n = np.sort(u.ravel()), u.size
     above = np.arange(1, n + 1) / n - ordered
     return float(max(above.max(), (1 / n - above).max()))
+
+
+def refusal(call: Callable[[], Any], error: type[Exception] = rt.errors.InvalidStudy) -> str:
+    """Return the message of the refusal."""
+    with pytest.raises(error) as caught:
+        call()
+    return str(caught.value)
+
+
+def says(message: str, *patterns: str) -> None:
+    """Check that the message holds every pattern: expected, arrived, what to do."""
+    missing = [pattern for pattern in patterns if not re.search(pattern, message)]
+    assert not missing, f"{missing} not in: {message}"
