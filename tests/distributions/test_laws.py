@@ -148,7 +148,7 @@ class Triangle(Law):
 
     def cdf(self, x: Any) -> Floats:
         """Return P(X <= x)."""
-        return np.square(np.clip(x, 0, 1))
+        return np.asarray(np.square(np.clip(x, 0, 1)))
 
     def sf(self, x: Any) -> Floats:
         """Return P(X > x)."""
@@ -168,6 +168,15 @@ def test_a_law_that_has_no_quantiles_of_its_own_gets_them(p: float) -> None:
         assert x == pytest.approx(np.sqrt(p), rel=4e-16)
     else:
         assert Triangle().cdf(x) == 0
+
+
+def test_what_is_not_a_number_has_no_quantile() -> None:
+    """Neither a p that is nan nor a law that was lost has a quantile; its neighbours in a batch have theirs."""
+    batch = MixtureLaw([Normal([0.0, np.nan], 1.0), Normal([0.0, 0.0], 1.0)], np.array([0.5, 0.5]))
+    for law in (batch, Normal([0.0, np.nan], 1.0)):
+        assert np.isnan(law.ppf(0.9)).tolist() == [False, True]
+    assert np.isnan(Triangle().ppf(np.nan))
+    assert np.isnan(Normal(0, 1).ppf(np.nan))
 
 
 def test_central_intervals_are_pairs_of_quantiles() -> None:

@@ -59,7 +59,8 @@ class Law(ABC):
             # Near 1 the upper tail is the accurate one.
             return np.asarray(np.where(upper, self.sf(x) <= 1 - p, self.cdf(x) >= p))
 
-        return _first_float(reached)
+        x = _first_float(reached)
+        return np.where(np.isnan(self.cdf(x) + p), np.nan, x)  # a law that is lost has no quantiles
 
     def log_tails(self, x: ArrayLike) -> tuple[Floats, Floats]:
         """Return log P(X <= x) and log P(X > x)."""
