@@ -13,15 +13,15 @@ def _model(theta: float, rng: np.random.Generator) -> float:
 
 
 def _run(n: int = 60) -> rt.Replicates:
-    study = rt.Study(rt.Normal(0, 1), _model, lambda mu0, y, rng: y / 2 + 0.7 * rng.normal(size=19), n)
-    return rt.run(study, on_failure="record", failures_allowed=1)
+    study = rt.Study(rt.Normal(0, 1), _model, lambda mu0, y, rng: y / 2 + 0.7 * rng.normal(size=19))
+    return rt.run(study, n=n, on_failure="record", failures_allowed=1)
 
 
 @pytest.mark.parametrize("rows", [slice(10, 40), np.arange(0, 60, 3)], ids=["slice", "numbers"])
 def test_a_part_has_its_rows_and_their_failures(rows: slice | np.ndarray) -> None:
     """Every array is cut, failures keep their cause and get their new number, and the rest is as it was."""
     whole = _run()
-    part = whole.part(rows)
+    part = whole.pick(rows)
     numbers = np.arange(60)[rows]
     assert 0 < len(part.failures) < len(whole.failures)
     assert [numbers[one.replicate] for one in part.failures] == [
@@ -36,4 +36,4 @@ def test_a_part_has_its_rows_and_their_failures(rows: slice | np.ndarray) -> Non
 
 def test_the_first_replicates_are_those_of_a_smaller_study() -> None:
     """The beginning of a run is judged like a run that was asked for no more."""
-    assert rt.judge(_run().part(slice(None, 25))).overall == rt.judge(_run(25)).overall
+    assert rt.judge(_run().part(0, 25)).pvalue == rt.judge(_run(25)).pvalue

@@ -39,6 +39,11 @@ class Distribution:
     batch: Any = None
     lost: Any = MappingProxyType({})
 
+    @property
+    def origin(self) -> Any:
+        """What the user knows it by: the object that it stands for, if it stands for one."""
+        return self
+
     def copied(self) -> Any:
         """Return a distribution whose arrays are its own; only draws can share theirs with somebody."""
         return self
@@ -65,3 +70,8 @@ class Foreign(Distribution):
         for name in ("sample", "marginal", "log_density", "mahalanobis", "size", "batch"):
             setattr(self, name, getattr(inner, name, None))
         self.lost = getattr(inner, "lost", None) or {}
+
+    @property
+    def origin(self) -> Any:
+        """The user's object."""
+        return self.inner

@@ -27,6 +27,9 @@ _REFERENCE = 1000
 class Question(Protocol):
     """What the reducing of replicates needs to know: a study has it, and so have arrays of draws."""
 
+    def __hash__(self) -> int:
+        """What is worked out once for a question is found by it."""
+
     @property
     def draws(self) -> int:
         """How many draws to take where there is no exact law."""

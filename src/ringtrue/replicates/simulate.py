@@ -187,7 +187,8 @@ def replay(study: Study, replicate: int) -> tuple[Any, Any, Any]:
         raise raised.error from None
     j = i % (study.batch or 1)
     members = block.outputs.members
-    return take(block.theta, j), take(block.y, j), block.outputs.whole if members is None else members[j]
+    output = block.outputs.whole if members is None else members[j]
+    return take(block.theta, j), take(block.y, j), output.origin
 
 
 def need_study(study: Any) -> None:
@@ -284,6 +285,6 @@ def _need_batch(y: Any, output: Any, size: int) -> None:
         arrived = f"{found} of them" if found else "a single one"
         error = (
             f"a batched procedure must return a batch of {size} outputs, one per replicate, but {arrived} arrived "
-            f"({type(output).__name__}; draws have shape (draws, replicates, ...))."
+            f"({type(output.origin).__name__}; draws have shape (draws, replicates, ...))."
         )
         raise Raised("procedure", InvalidStudy(error))

@@ -406,8 +406,8 @@ def test_conformance(grid: Any) -> None:
 def test_a_study_finds_it_under_confident() -> None:
     """Run as a study, intervals cover too much: half the mass holds the truth nine times in ten."""
     family = [rt.Evaluate(10.0, 0), rt.Evaluate(10.0, 1)]
-    study = rt.Study(ode.lotka_volterra(), ode.equation, BBPN(), n=100, f=family, seed=3, batch=50)
-    replicates = rt.run(study, progress="off", on_failure="record")
+    study = rt.Study(ode.lotka_volterra(), ode.equation, BBPN(), f=family, seed=3, batch=50)
+    replicates = rt.run(study, n=100, progress="off", on_failure="record")
     inside = (np.abs(replicates.u - 0.5) < 0.25).mean(axis=0)
     # Coverage of 100 is .93 and .95 with a standard deviation of .025, so .75 is 7 of them off; a calibrated solver
     # would be above with chance 1e-7. On 20 other seeds p was below 1e-8.

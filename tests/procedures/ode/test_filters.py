@@ -536,8 +536,8 @@ def test_conformance(solver: Any) -> None:
 def test_studies_show_what_the_paper_shows(solver: Any) -> None:
     """At t = 10, EK0 is over-confident and EK1 under-confident about 200 draws; both are rejected."""
     family = [rt.Evaluate(10.0, 0), rt.Evaluate(10.0, 1)]
-    study = rt.Study(ode.lotka_volterra(), ode.equation, solver(), n=200, f=family, batch=100)
-    found = rt.run(study, progress="off")
+    study = rt.Study(ode.lotka_volterra(), ode.equation, solver(), f=family, batch=100)
+    found = rt.run(study, n=200, progress="off")
     assert not found.failures
     inside = np.mean(np.abs(found.u - 0.5) < 0.45, axis=0)
     # Coverages of 90 % intervals are .42 and .33 for EK0, 1 for EK1: with 200 draws the first exceed .65 with a

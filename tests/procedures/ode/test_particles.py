@@ -262,8 +262,8 @@ def test_conformance() -> None:
 
 def test_a_study_finds_it_over_confident() -> None:
     """On predators and prey, with the settings of the paper, intervals of 90 % cover the truth in few replicates."""
-    study = rt.Study(ode.lotka_volterra(), ode.equation, Chkrebtii(), 100, f=FAMILY, batch=50, seed=3)
-    replicates = rt.run(study, progress="off")
+    study = rt.Study(ode.lotka_volterra(), ode.equation, Chkrebtii(), f=FAMILY, batch=50, seed=3)
+    replicates = rt.run(study, n=100, progress="off")
     covered = np.abs(replicates.u - 0.5) < 0.45
     # A calibrated solver would cover fewer than 60 of 100 with chance 1e-14; 3 or 4 are expected.
     assert (covered.sum(axis=0) < 60).all()

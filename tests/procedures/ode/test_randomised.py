@@ -449,8 +449,8 @@ def test_a_study_of_adams_moulton() -> None:
     covered = []
     for noise in (0.3, 0.03):
         solver = AdamsMoulton(noise=noise)
-        study = rt.Study(ode.lotka_volterra(), ode.equation, solver, 200, f=FAMILY, batch=100, seed=3)
-        covered.append((np.abs(rt.run(study, progress="off").u - 0.5) < 0.45).mean(axis=0))
+        study = rt.Study(ode.lotka_volterra(), ode.equation, solver, f=FAMILY, batch=100, seed=3)
+        covered.append((np.abs(rt.run(study, n=200, progress="off").u - 0.5) < 0.45).mean(axis=0))
     # Expected .94 and .90; below .75 of 200 has a chance below 1e-9. The twin covers about .15.
     assert (covered[0] > 0.75).all()
     assert (covered[1] < 0.5).all()
