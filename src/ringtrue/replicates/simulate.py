@@ -164,7 +164,9 @@ class Recorder:
 
 def raise_failure(question: Question, failure: Failure, error: Exception | None) -> NoReturn:
     """Raise the failure of a replicate, with the call that runs it alone."""
-    again = f"Replay it alone with {failure.replay}, or pass" if isinstance(question, Study) else "Pass"
+    again = "Pass"
+    if isinstance(question, Study) and question.reproducible:
+        again = f"Replay it alone with {failure.replay}, or pass"
     raise ReplicateFailed(
         f"replicate {failure.replicate} failed in the {failure.stage}: {failure.error}. {again} on_failure='record' to "
         f"go on without it."

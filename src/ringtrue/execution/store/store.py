@@ -25,6 +25,7 @@ from ...replicates.record import Failure, Gathering, Header, Replicates
 from ...replicates.reducers import fields
 from ...values import Floats
 from . import codec, database, identity, ranges
+from .codec import Record
 from .contents import Contents
 from .database import Lock, PathLike, speaking, transaction
 from .meta import Meta, meta_rows, need_same
@@ -165,9 +166,14 @@ class Store:
         return dict(self._meta.fingerprints[-1])
 
     @property
+    def writer_fingerprint(self) -> dict[str, str]:
+        """What the study that opened the store is made of."""
+        return dict(self._writer.fingerprints[-1])
+
+    @property
     def changed(self) -> list[str]:
         """In which parts the study that opened the store is not, by its sources, one of those that wrote to it."""
-        return identity.differences(self._meta.fingerprints, self._writer.fingerprints[-1], identity.SOURCES)
+        return identity.differences(self._meta.fingerprints, self.writer_fingerprint, identity.SOURCES)
 
     @property
     def n(self) -> int:
@@ -200,18 +206,20 @@ class Store:
         """How many of the n replicates are finished, failures included."""
         return self.n - ranges.length(self.missing(0, self.n))
 
+    def records(self) -> list[Record]:
+        """Return what is known of all replicates without reading their arrays."""
+        self._settle()
+        with self.snapshot():
+            return list(self._contents.records())
+
     def failures(self) -> tuple[Failure, ...]:
         """Return the lost replicates in order."""
-        self._settle()
-        with speaking(self.path):
-            found = [one for known in self._contents.records() for one in known.failures]
+        found = [one for known in self.records() for one in known.failures]
         return tuple(sorted(found, key=lambda one: one.replicate))
 
     def progress(self) -> Standing:
         """Return how far the run is."""
-        self._settle()
-        with self.snapshot():
-            known, meta = list(self._contents.records()), self._meta
+        known, meta = self.records(), self._meta
         inside = [max(min(one.stop, meta.n) - one.first, 0) for one in known]
         written = [one.written for one in known]
         return Standing(
