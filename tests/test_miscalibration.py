@@ -138,6 +138,7 @@ def test_mid_ranks_would_be_biased() -> None:
     assert abs(naive - 2**0.5) > 0.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [99, 999, 2000, 3000])
 def test_ranks_of_given_scores_agree_with_the_scores(draws: int) -> None:
     """Ranks in the proportions that 500 given scores imply, singly or in groups, estimate what the scores do.
@@ -221,6 +222,7 @@ def finite_or_known(both: SpreadAndBias) -> bool:
     return both.spread.low <= both.spread.high and both.bias.low <= both.bias.high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [1, 2, 9, 99, 3000])
 @pytest.mark.parametrize("n", [1, 2, 50])
 @pytest.mark.parametrize("where", [(0.0,), (1.0,), (0.0, 1.0), (0.5,), (0.3, 0.4), (0.0, 0.5)])
@@ -328,6 +330,7 @@ def test_chi_squared_interval_would_not_cover() -> None:
     assert hits(z, interval, 1.0) < FEWEST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [9, 99])
 def test_intervals_from_ranks_cover(draws: int) -> None:
     """From ranks the 95 % intervals of spread and bias cover an over-confident truth (false alarm 2e-6 each)."""
@@ -485,6 +488,7 @@ DISTANCES: dict[str, tuple[Callable[..., Measure], float]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DISTANCES)
 def test_intervals_of_distances_cover(name: str) -> None:
     """For s^2 = 2 the nominal 95 % intervals cover at n = 200 (false alarm 1e-6 each: FEWEST of 400 at 0.93)."""
@@ -504,6 +508,7 @@ def test_distances_of_mid_ranks_would_not_cover(name: str) -> None:
     assert sum(m.low <= true <= m.high for m in found) < FEWEST
 
 
+@pytest.mark.slow
 def test_the_observed_direction_would_not_cover() -> None:
     """Broken twin: when the norm is small, so is the noise in the direction seen; for a skewed z it covers 0.83."""
     rng = np.random.default_rng(14)
@@ -536,6 +541,7 @@ def test_norm_of_one_number_is_its_absolute_value(norm: Callable[[Floats], Float
     assert found.estimate / unit == pytest.approx(50, abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DISTANCES)
 @pytest.mark.parametrize("draws", [None, 1, 2, 9, 99, 999])
 @pytest.mark.parametrize("where", [(0.0,), (1.0,), (0.5,), (0.0, 1.0), (0.3, 0.4, 0.9)])

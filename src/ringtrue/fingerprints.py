@@ -197,9 +197,8 @@ class _Digests:
         nested = 0x10  # set if a function is defined inside another
         numbers = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & ~nested)
         names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
-        table = getattr(code, "co_exceptiontable", b"")
         constants = [self._code(c) if isinstance(c, types.CodeType) else self.of(c) for c in code.co_consts]
-        return _digest("code", code.co_code, table, repr(numbers).encode(), repr(names).encode(), *constants)
+        return _digest("code", *(repr(part).encode() for part in (_steps(code), numbers, names)), *constants)
 
     def cls(self, value: type) -> list[bytes]:
         """Look into a class: a name if it is a library's, else its bases and what it defines."""
@@ -268,6 +267,32 @@ def _matters(name: str, part: Any) -> bool:
     if name in ("__repr__", "__dict__", "__weakref__", "_abc_impl") or type(part) is types.MemberDescriptorType:
         return False
     return not dunder or type(part) in (types.FunctionType, staticmethod, classmethod, property)
+
+
+#: Two steps in one, which compilers since 3.13 make of neighbours only if they stand in the same line.
+_FUSED = re.compile(r"((?:LOAD|STORE)_FAST)_((?:LOAD|STORE)_FAST)")
+
+
+def _steps(code: types.CodeType) -> tuple[list[tuple[str, int | None]], list[tuple[int, ...]]]:
+    """Return the steps of byte code one by one, and its table of exceptions, with places counted in steps."""
+    steps: list[tuple[str, int | None]] = []
+    places, jumps, written = dict[int, int](), dict[int, int](), dis.Bytecode(code)
+    for step in written:
+        places[step.offset] = len(steps)
+        if step.opname in ("NOP", "EXTENDED_ARG", "CACHE"):  # for debuggers, long arguments and the interpreter
+            continue
+        if (pair := _FUSED.fullmatch(step.opname)) and step.arg is not None:
+            steps += [(pair[1], step.arg >> 4), (pair[2], step.arg & 15)]
+        elif step.opcode in dis.hasjrel:
+            jumps[len(steps)] = step.argval
+            steps.append((step.opname, None))
+        else:
+            steps.append((step.opname, step.arg))
+    places[len(code.co_code)] = len(steps)
+    for at, target in jumps.items():
+        steps[at] = (steps[at][0], places[target])
+    caught = written.exception_entries  # type: ignore[attr-defined]
+    return steps, [(*(places[at] for at in (e.start, e.end, e.target)), e.depth, e.lasti) for e in caught]
 
 
 _LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
