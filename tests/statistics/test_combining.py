@@ -140,6 +140,7 @@ def plain_evidence(ranks: IntArray, size: int) -> float:
     return -float(np.log(min(*candidates, 1.0)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "size", "K"), [(3, 3, 2), (2, 6, 3), (4, 4, 1)])
 def test_pvalue_counts_every_labelling(n: int, size: int, K: int) -> None:
     """With each labelling visited once, p is (1 + the number that reach T) / (1 + their number)."""
@@ -205,6 +206,7 @@ def correlated_members(rng: Generator, n: int, size: int, K: int) -> IntArray:
     return values.argsort(axis=1).argsort(axis=1)
 
 
+@pytest.mark.slow
 def test_size_is_nominal_for_correlated_test_functions() -> None:
     """Twenty-one correlated test functions keep the level; labels not shared between them do not use it."""
     rng = np.random.default_rng(8)

@@ -11,6 +11,7 @@ from ringtrue.statistics.effects.deviations import absolute, largest, norm_inter
 from .laws import FEWEST, REPETITIONS, Floats
 
 
+@pytest.mark.slow
 def test_the_observed_direction_would_not_cover() -> None:
     """Broken twin: when the norm is small, so is the noise in the direction seen; for a skewed z it covers 0.83."""
     rng = np.random.default_rng(14)

@@ -140,6 +140,7 @@ DISTANCES: dict[str, tuple[Callable[..., Interval], float]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DISTANCES)
 def test_intervals_of_distances_cover(name: str) -> None:
     """For s^2 = 2 the nominal 95 % intervals cover at n = 200 (false alarm 1e-6 each: FEWEST of 400 at 0.93)."""
@@ -159,6 +160,7 @@ def test_distances_of_mid_ranks_would_not_cover(name: str) -> None:
     assert sum(m.low <= true <= m.high for m in found) < FEWEST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DISTANCES)
 @pytest.mark.parametrize("draws", [None, 1, 2, 9, 99, 999])
 @pytest.mark.parametrize("where", [(0.0,), (1.0,), (0.5,), (0.0, 1.0), (0.3, 0.4, 0.9)])

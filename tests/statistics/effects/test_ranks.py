@@ -96,6 +96,7 @@ def test_mid_ranks_would_be_biased() -> None:
     assert abs(naive - 2**0.5) > 0.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [99, 999, 2000, 3000])
 def test_ranks_of_given_scores_agree_with_the_scores(draws: int) -> None:
     """Ranks in the proportions that 500 given scores imply, singly or in groups, estimate what the scores do.
@@ -118,6 +119,7 @@ def test_grouped_and_single_ranks_agree() -> None:
     assert grouped.bias.low == pytest.approx(single.bias.low, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [1, 2, 9, 99, 3000])
 @pytest.mark.parametrize("n", [1, 2, 50])
 @pytest.mark.parametrize("where", [(0.0,), (1.0,), (0.0, 1.0), (0.5,), (0.3, 0.4), (0.0, 0.5)])
@@ -161,6 +163,7 @@ def test_profile_contains_the_truth_of_gross_under_confidence() -> None:
     assert abs(both.bias.estimate) < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [9, 99])
 def test_intervals_from_ranks_cover(draws: int) -> None:
     """From ranks the 95 % intervals of spread and bias cover an over-confident truth (false alarm 2e-6 each)."""

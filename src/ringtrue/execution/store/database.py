@@ -55,7 +55,7 @@ class Lock:
                 self.path.touch()
         with contextlib.suppress(FileNotFoundError):
             before = self.path.stat()
-            self._db = sqlite3.connect(self.path, timeout=0, isolation_level=None)
+            self._db = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
             close_with(self, self._db)
             try:
                 self._db.execute("BEGIN EXCLUSIVE")
@@ -127,7 +127,8 @@ def close_with(owner: Any, db: sqlite3.Connection) -> None:
 
 
 def _close_mine(db: sqlite3.Connection, process: int) -> None:
-    # A forked process has it too, and must not touch it; nor may another thread, which a collector may run in.
+    # A forked process has it too, and must not touch it. A collector may run in any thread of this one, which is why
+    # connections are not bound to theirs (check_same_thread): they would refuse to be closed here.
     if os.getpid() == process:
         with contextlib.suppress(sqlite3.Error):
             db.close()
@@ -135,7 +136,9 @@ def _close_mine(db: sqlite3.Connection, process: int) -> None:
 
 def connect(path: Path, mode: str, *more: str) -> sqlite3.Connection:
     """Open a file with some more settings; ``mode`` is SQLite's: "rwc" creates it, "rw" does not."""
-    db = sqlite3.connect(f"{path.as_uri()}?mode={mode}", uri=True, timeout=_PATIENCE, isolation_level=None)
+    db = sqlite3.connect(
+        f"{path.as_uri()}?mode={mode}", uri=True, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
+    )
     # A file that shrinks under a memory map kills the process.
     settings = (*more, "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "synchronous=FULL")
     try:

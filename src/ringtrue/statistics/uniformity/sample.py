@@ -58,7 +58,7 @@ class Sample:
     @cached_property
     def counts(self) -> Ints:
         """How often each rank occurred."""
-        return np.bincount(self.values, minlength=(self.draws or 0) + 1)
+        return np.bincount(np.asarray(self.values, int), minlength=(self.draws or 0) + 1)
 
     @cached_property
     def z(self) -> Floats:
