@@ -1,7 +1,8 @@
 """What a distribution can is what it declares: users' objects need a sample and a marginal, and None means cannot."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -162,7 +163,7 @@ def test_places_of_a_batch_may_be_declared_lost() -> None:
     """A batch that names the places without a law loses those replicates, for the reason it gives."""
 
     class Partly(Normal):
-        lost: ClassVar = {1: "the optimiser diverged"}
+        lost = MappingProxyType({1: "the optimiser diverged"})
 
     def procedure(mu0: Any, y: Floats) -> Partly:
         mean = y / 2

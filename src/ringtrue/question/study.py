@@ -17,7 +17,7 @@ from ..distributions import Distribution, as_distribution
 from ..errors import InvalidStudy
 from ..functions import BestOf, TestFunction, as_testfunctions, default_family, left_out
 from ..streams import Streams
-from ..values import Generator, stack_values, width
+from ..values import Generator, copied, stack_values, width
 from .models import contaminated
 
 #: Draws of the belief that set the centre and the scale of the default test functions.
@@ -203,9 +203,12 @@ class Study:
         """Return m draws of the belief that no replicate has seen."""
         try:
             return self.mu0.sample(m, Streams(self.seed).generator("reference"))
+        except InvalidStudy:
+            raise
         except Exception as error:
+            cause = f"{type(error).__name__}: {error}".rstrip(".")
             raise InvalidStudy(
-                f"the belief must give draws of one shape, but drawing from it raised {type(error).__name__}: {error}."
+                f"the belief must give draws of one shape, but drawing from it raised {cause}."
             ) from error
 
     def simulate(self, theta: Any, rng: Callable[[], Generator]) -> Any:
@@ -279,8 +282,10 @@ class Joint(Distribution):
 
     def _both(self, value: Any) -> tuple[Any, Any]:
         if not isinstance(value, tuple) or len(value) != 2:
-            raise InvalidStudy(f"simulate must return theta and y, but {type(value).__name__} arrived.")
-        return value
+            many = f" of {len(value)}" if isinstance(value, tuple) else ""
+            raise InvalidStudy(f"simulate must return theta and y, but a {type(value).__name__}{many} arrived.")
+        theta, y = value
+        return copied(theta), copied(y)  # simulators use their buffers again
 
 
 def at_least(least: int, name: str, value: Any) -> int:
