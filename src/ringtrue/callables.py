@@ -23,7 +23,7 @@ def called(value: Any, arguments: tuple[str, ...], what: str) -> tuple[Callable[
     """
     if not callable(value):
         raise InvalidStudy(
-            f"{what} must be a function of {', '.join(arguments)}, or of {', '.join(arguments)} and rng, but "
+            f"{what} must be a function of ({', '.join(arguments)}) or ({', '.join(arguments)}, rng), but "
             f"{type(value).__name__} arrived."
         )
     return with_optional(value, len(arguments), "rng", what=what)
