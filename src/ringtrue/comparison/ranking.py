@@ -92,6 +92,7 @@ def _least_gap(of: Callable[[Any], Any], mine: Floats, others: Floats, apart: tu
     """Return the least of of(y) - of(x) over x, y in their intervals with y - x in its; of is convex, least at 0."""
     start, stop = max(mine[0], others[0] - apart[1]), min(mine[1], others[1] - apart[0])
     if start > stop:
+        # Each holds with its own chance, so that now and then one of them misses.
         return -math.inf  # the intervals contradict each other: nothing is sure
     x = np.linspace(start, stop, _POINTS)
     low, high = np.maximum(others[0], x + apart[0]), np.minimum(others[1], x + apart[1])

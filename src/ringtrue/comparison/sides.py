@@ -189,6 +189,7 @@ def _compared(ran: Mapping[str, Replicates], results: Mapping[str, Result], conf
     columns = {name: strong_columns(one) for name, one in ran.items()}
     places = [column.k for column in columns[names[0]]]
     # Half of the error for the procedures alone, half for their differences: both enter into who is ahead.
+    # One more for the score of all entries together.
     each = (1 - confidence) / 2 / (len(places) * len(MEASURES) + 1)
     alone, paired = 1 - each / len(names), 1 - each / len(pairs)
     rows = [row for name in names for column in columns[name] for row in rows_of(name, column, alone)]
