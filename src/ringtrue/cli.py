@@ -14,7 +14,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -92,16 +92,15 @@ def check(
 ) -> None:
     """Run the study in FILE and say whether its procedure is calibrated.
 
-    FILE is a Python file that defines `study`, or `belief`, `model`, `procedure` and `n` (and, if wanted, `f`, `draws`,
-    `seed`, `batch`). Exit code: 0 within tolerance, 1 miscalibrated, 2 inconclusive, 3 it could not be run.
+    FILE is a Python file that defines `n` and `study`, or `n`, `belief`, `model` and `procedure` (and, if wanted, `f`,
+    `draws`, `seed`, `batch`). Exit code: 0 within tolerance, 1 miscalibrated, 2 inconclusive, 3 it could not be run.
     """
-    changed = {name: value for name, value in (("n", n), ("seed", seed)) if value is not None}
     if page is not None:
         need_place(page)  # no simulation is lost to a typo
     # What a study prints must not end up in the JSON.
     with _beside(file), contextlib.redirect_stdout(sys.stderr), _cluster(dask) as executor:
-        replicates = run(load_study(file, **changed), executor=executor, **settings)
-        result = judge(replicates, alpha=alpha, test=test)
+        study, size = load_study(file, n=n, seed=seed)
+        result = judge(run(study, n=size, executor=executor, **settings), alpha=alpha, test=test)
     _answer(result, as_json, page, settings["store"])
 
 
@@ -256,26 +255,25 @@ def _beside(file: Path) -> Iterator[None]:
         sys.path.remove(folder)
 
 
-def load_study(file: Path, **changed: Any) -> Study:
-    """Read a study from a Python file, with some of its fields changed."""
+def load_study(file: Path, *, n: int | None = None, seed: int | None = None) -> tuple[Study, int]:
+    """Read a study from a Python file, and how many replicates it asks for; both numbers stand in for the file's."""
     try:
         names = runpy.run_path(str(file))
     except (Exception, SystemExit) as error:
         raise InvalidStudy(
             f"{file} must be a Python file that runs, but it raised {type(error).__name__}: {error}."
         ) from error
-    if isinstance(names.get("study"), Study):
-        study = names["study"]
-        settings = {item.name: getattr(study, item.name) for item in fields(Study) if item.init}
-    else:
-        settings = {item.name: names[item.name] for item in fields(Study) if item.name in names}
-        settings.update(changed)
-        if missing := [name for name in ("belief", "model", "procedure", "n") if name not in settings]:
-            raise InvalidStudy(
-                f"{file} must define `study = ringtrue.Study(...)`, or `belief`, `model`, `procedure` and `n`, but "
-                f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing."
-            )
-    return Study(**{**settings, **changed})
+    names |= {name: value for name, value in (("n", n), ("seed", seed)) if value is not None}
+    found = names.get("study")
+    needed = ("n",) if isinstance(found, Study) else ("belief", "model", "procedure", "n")
+    if missing := [name for name in needed if name not in names]:
+        raise InvalidStudy(
+            f"{file} must define `n` and `study = ringtrue.Study(...)`, or `n`, `belief`, `model` and `procedure`, but "
+            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing."
+        )
+    if isinstance(found, Study):
+        return (found if seed is None else replace(found, seed=seed)), names["n"]
+    return Study(**{item.name: names[item.name] for item in fields(Study) if item.name in names}), names["n"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
