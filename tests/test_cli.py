@@ -256,17 +256,20 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def _slow(folder: Path, seconds: float, n: int) -> str:
-    text = STUDY.format(n=n, scale=1).replace("    return theta", f"    time.sleep({seconds})\n    return theta")
-    return _file(folder, "import time\n" + text)
+    """Return a study that takes so long per replicate, and leaves a file ``running`` when it starts."""
+    mark = folder / "running"
+    slow = f"    open({str(mark)!r}, 'w').close()\n    time.sleep({seconds})\n    return theta"
+    return _file(folder, "import time\n" + STUDY.format(n=n, scale=1).replace("    return theta", slow))
 
 
 def test_interrupting_is_130(tmp_path: Path) -> None:
     """Ctrl-C ends the run with 130 and one line, not with a verdict."""
     command = [sys.executable, "-m", "ringtrue", "check", _slow(tmp_path, 0.05, 10_000)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(1.5)
+        while process.poll() is None and not (tmp_path / "running").exists():
+            time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
     assert "interrupted" in err
     assert "Traceback" not in err
