@@ -1,16 +1,17 @@
-"""What tests of judging, wording, drawing and reporting look at: records with given positions, and results to share.
+"""What many tests build: a study with a known answer, records with given positions, and results to share.
 
 A record is built without a simulation, so that its law is known; a result that several files look at is made once per
 process.
 """
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pytest
 from scipy import special
 
 import ringtrue as rt
@@ -19,13 +20,47 @@ from ringtrue.judgement.column import Column, columns_of
 from ringtrue.procedures import NormalMean
 from ringtrue.replicates.record import Asked, Failure, Header, Replicates
 from ringtrue.statistics.effects import Interval
+from ringtrue.values import Floats, Generator
 
-Floats = NDArray[np.float64]
-
-#: The normal mean seen once with unit noise, and its exact posterior.
-BELIEF, BAYES = rt.Normal(0, 1), NormalMean()
+#: The belief, the noise and the posterior of one number seen once, all of variance 1, 1 and 1/2; and all three at once.
+BELIEF, SD, BAYES = rt.Normal(0, 1), math.sqrt(0.5), NormalMean()
 #: Arrays of a record that have one number per replicate and test function.
 _SINGLE = ("weak_value", "weak_u", "weak_z", "truth", "mean", "sd", "crps", "interval")
+
+
+def noisy(theta: Any, rng: Generator) -> Any:
+    """Return theta with noise of its own for every entry."""
+    return theta + rng.normal(size=np.shape(theta))
+
+
+def posterior(mu0: Any, y: Any) -> rt.Normal:
+    """Return the exact posterior of :data:`BELIEF` and :func:`noisy`, entry by entry."""
+    return rt.Normal(np.asarray(y) / 2, np.full(np.shape(y), SD))
+
+
+def too_narrow(mu0: Any, y: Any) -> rt.Normal:
+    """Return a posterior with half its standard deviation: the broken twin."""
+    return rt.Normal(np.asarray(y) / 2, np.full(np.shape(y), SD / 2))
+
+
+def kolmogorov(u: Floats) -> float:
+    """Return the Kolmogorov distance of a sample from U(0,1)."""
+    ordered, n = np.sort(u.ravel()), u.size
+    above = np.arange(1, n + 1) / n - ordered
+    return float(max(above.max(), (1 / n - above).max()))
+
+
+def refusal(call: Callable[[], Any], error: type[Exception] = rt.errors.InvalidStudy) -> str:
+    """Return the message of the refusal."""
+    with pytest.raises(error) as caught:
+        call()
+    return str(caught.value)
+
+
+def says(message: str, *patterns: str) -> None:
+    """Check that the message holds every pattern: expected, arrived, what to do."""
+    missing = [pattern for pattern in patterns if not re.search(pattern, message)]
+    assert not missing, f"{missing} not in: {message}"
 
 
 # Records with given numbers.
@@ -163,22 +198,17 @@ HOSTILE = (
 )
 
 
-def model(theta: Any, rng: np.random.Generator) -> Any:
-    """Observe theta with noise."""
-    return theta + rng.normal()
-
-
 @cache
 def over_confident() -> rt.Result:
     """Return a result that is miscalibrated beyond doubt."""
-    return rt.check(BELIEF, model, lambda mu0, y: rt.Normal(y / 2, 0.4), n=400)
+    return rt.check(BELIEF, noisy, lambda mu0, y: rt.Normal(y / 2, 0.4), n=400)
 
 
 @cache
 def calibrated() -> rt.Result:
     """Return a result within a generous tolerance."""
     tolerance = rt.Tolerance(spread=0.5, bias=0.5, coverage=0.2)
-    return rt.check(BELIEF, model, lambda mu0, y: rt.Normal(y / 2, 0.5**0.5), n=400, tolerance=tolerance)
+    return rt.check(BELIEF, noisy, posterior, n=400, tolerance=tolerance)
 
 
 @cache
@@ -190,7 +220,7 @@ def failing() -> rt.Result:
             raise ValueError(HOSTILE[int(abs(1000 * y)) % len(HOSTILE)])
         return y / 2 + 0.5**0.5 * rng.normal(size=19)
 
-    return rt.check(BELIEF, model, procedure, n=100, on_failure="record")
+    return rt.check(BELIEF, noisy, procedure, n=100, on_failure="record")
 
 
 @cache
@@ -224,7 +254,12 @@ def wide() -> rt.Result:
 def exact_level() -> rt.Result:
     """Return a result on the exact level alone, which has no measures."""
     residual = {"residual": lambda theta, y: theta - y}
-    return rt.check(BELIEF, model, lambda mu0, y: rt.Normal(y / 2, 0.5**0.5), n=50, f=residual)
+    return rt.check(BELIEF, noisy, posterior, n=50, f=residual)
 
 
 EXAMPLES = (over_confident, calibrated, failing, hostile, single, wide, exact_level)
+#: A page of 500 test functions takes its time.
+MANY = pytest.mark.parametrize(
+    "example",
+    [pytest.param(one, id=one.__name__, marks=[pytest.mark.slow] if one is wide else []) for one in EXAMPLES],
+)

@@ -57,7 +57,8 @@ class Streams:
     """
 
     def __init__(self, seed: int) -> None:
-        self._key = _Key(np.random.SeedSequence(seed).generate_state(2, np.uint64))
+        # Any bit generator takes whatever can seed it; NumPy's types know its own class only.
+        self._key: Any = _Key(np.random.SeedSequence(seed).generate_state(2, np.uint64).astype(np.uint64))
 
     def generator(self, role: Role, block: int = 0, lane: int = 0) -> np.random.Generator:
         """Return a new generator at the start of a stream."""

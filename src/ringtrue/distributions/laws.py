@@ -59,7 +59,8 @@ class Law(ABC):
             # Near 1 the upper tail is the accurate one.
             return np.asarray(np.where(upper, self.sf(x) <= 1 - p, self.cdf(x) >= p))
 
-        return _first_float(reached)
+        x = _first_float(reached)
+        return np.where(np.isnan(self.cdf(x) + p), np.nan, x)  # a law that is lost has no quantiles
 
     def log_tails(self, x: ArrayLike) -> tuple[Floats, Floats]:
         """Return log P(X <= x) and log P(X > x)."""
@@ -239,7 +240,7 @@ class MixtureLaw(Law):
 
 @dataclass(frozen=True, eq=False)
 class BatchLaw(Law):
-    """Law laws of several replicates; the last axis of x is the replicate."""
+    """Laws of several replicates; the last axis of x is the replicate."""
 
     laws: tuple[Law, ...]
 
@@ -281,7 +282,8 @@ class BatchLaw(Law):
         return _columns([law.central(nominal) for law in self.laws])
 
     def _each(self, name: str, x: ArrayLike) -> Floats:
-        columns = np.moveaxis(np.asarray(x, float), -1, 0)
+        values = np.asarray(x, float)
+        columns = np.moveaxis(np.broadcast_to(values, np.broadcast_shapes(values.shape, (len(self.laws),))), -1, 0)
         return np.stack([getattr(law, name)(column) for law, column in zip(self.laws, columns, strict=True)], axis=-1)
 
 

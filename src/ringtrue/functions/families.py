@@ -102,9 +102,9 @@ def _as_one(f: Any, name: str | None) -> TestFunction:
 
 def _renamed(f: TestFunction, name: str) -> TestFunction:
     """Return a test function under the name its user gave it: one of ours as what it is, another inside a wrapper."""
-    ours = is_dataclass(f) and type(f).__module__.startswith(__package__)
-    if ours and any(part.name == "name" and part.init for part in fields(f)):
-        return replace(f, name=name)  # type: ignore[type-var]
+    ours = type(f).__module__.startswith(__package__)
+    if ours and is_dataclass(f) and any(part.name == "name" and part.init for part in fields(f)):
+        return replace(f, name=name)
     return Renamed(f, name)
 
 

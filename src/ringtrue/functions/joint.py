@@ -34,7 +34,7 @@ class LogDensity:
         output = context.output
         if output.log_density is None:
             raise InvalidStudy(
-                f"test function {self.name!r} needs an output with a log_density, but {type(output).__name__} "
+                f"test function {self.name!r} needs an output with a log_density, but {type(output.origin).__name__} "
                 f"has none; use another test function."
             )
         log_density = np.asarray(output.log_density(theta), float)
@@ -66,7 +66,7 @@ class Mahalanobis:
         if output.mahalanobis is None:
             raise InvalidStudy(
                 f"test function {self.name!r} needs a Gaussian output, ringtrue.Normal or ringtrue.Gaussian, but "
-                f"{type(output).__name__} arrived; use LogDensity, or another test function."
+                f"{type(output.origin).__name__} arrived; use LogDensity, or another test function."
             )
         squares = np.asarray(output.mahalanobis(theta), float)
         # Independent entries return one square each.

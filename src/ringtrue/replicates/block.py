@@ -6,9 +6,9 @@ in two small classes at the end. This module knows no tests, keeps no records, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -82,7 +82,12 @@ class Block:
         """Return the j-th replicate as a block of its own."""
         one = slice(j, j + 1)
         return Block(
-            self.question, self.streams, self.index[one], take(self.theta, one), self.y[one], self.outputs.members[one]
+            self.question,
+            self.streams,
+            self.index[one],
+            take(self.theta, one),
+            take(self.y, one),
+            self.outputs.members[one],
         )
 
     @cached_property
@@ -124,7 +129,7 @@ class Block:
                 return f.evaluate(theta, Context(lead, self.y, whole, self._points))
             before = (slice(None),) * (lead - 1)
             columns = [
-                f.evaluate(take(theta, (*before, j)), Context(lead - 1, self.y[j], output))
+                f.evaluate(take(theta, (*before, j)), self.context_of(j, lead - 1, output))
                 for j, output in enumerate(whole.outputs)
             ]
         except KeyError as error:  # a part of theta that the outputs have not
@@ -135,6 +140,10 @@ class Block:
 
     def _points(self, many: int) -> Floats:
         return self.streams.uniforms("points", self.index, many)
+
+    def context_of(self, j: int, lead: int, output: Any = None) -> Context:
+        """Return what a test function may look at that is asked about the j-th replicate only."""
+        return Context(lead, take(self.y, j), output, lambda many: self._points(many)[j])
 
     def need_route(self) -> None:
         """Refuse test functions that the outputs know neither by a law nor by draws."""
@@ -190,7 +199,7 @@ class Block:
         """Return f at all draws that are at hand, (draws, replicates)."""
         drawn = self.outputs.at_hand
         if isinstance(drawn, list):  # objects, such as functions: lists of draws, one per replicate
-            columns = [[f.evaluate(one, Context(0, y)) for one in row] for row, y in zip(drawn, self.y, strict=True)]
+            columns = [[f.evaluate(one, self.context_of(j, 0)) for one in row] for j, row in enumerate(drawn)]
             return np.array(columns, float).T
         return self.evaluate(f, drawn, 2)
 
@@ -210,7 +219,7 @@ class Together:
 
     def __init__(self, block: Block, output: Any) -> None:
         self.block, self.whole = block, output
-        self.kind = type(output).__name__
+        self.kind = type(output.origin).__name__
         self.lost = output.lost
 
     members: Any = None
@@ -220,7 +229,7 @@ class Together:
         """Draws that exist already."""
         if not isinstance(self.whole, Draws):
             return None
-        equal, treated = _equally_weighted(self.whole, self._stream)
+        equal, treated = _equally_weighted(self.whole, lambda: self._stream)
         return Ready(fitting(equal.values, self.block.theta), chains_of(equal), treated)
 
     @property
@@ -299,7 +308,7 @@ class OneByOne:
     def __init__(self, block: Block, outputs: Sequence[Any]) -> None:
         self.block, self.members = block, outputs
         self.whole = stack(outputs)
-        self.kind = type(outputs[0]).__name__
+        self.kind = type(outputs[0].origin).__name__
         self.lost: dict[int, str] = {}
 
     def _stream(self, j: int) -> Generator:
@@ -311,7 +320,7 @@ class OneByOne:
         if not all(isinstance(one, Draws) for one in self.members):
             return None
         each, treated = zip(
-            *(_equally_weighted(one, self._stream(j)) for j, one in enumerate(self.members)), strict=True
+            *(_equally_weighted(one, partial(self._stream, j)) for j, one in enumerate(self.members)), strict=True
         )
         if len({(one.size, chains_of(one)) for one in each}) > 1:
             raise Uneven
@@ -364,9 +373,9 @@ class OneByOne:
         return fitting(stack_values(rows, axis=1), self.block.theta)
 
 
-def _equally_weighted(draws: Draws, rng: Generator) -> tuple[Draws, int]:
+def _equally_weighted(draws: Draws, stream: Callable[[], Generator]) -> tuple[Draws, int]:
     treated = 0 if draws.iid else THINNED
-    return (draws, treated) if draws.weights is None else (draws.equally_weighted(rng), treated | WEIGHTED)
+    return (draws, treated) if draws.weights is None else (draws.equally_weighted(stream()), treated | WEIGHTED)
 
 
 def chains_of(draws: Draws) -> int:
