@@ -64,8 +64,11 @@ def test_exit_codes_are_the_verdicts(
 
 
 def test_a_study_object_and_its_changes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file may define ``study``; --n and --seed change it."""
-    text = STUDY.format(n=30, scale=1) + "\nstudy = rt.Study(belief, model, procedure, n=30)\n"
+    """A file may define ``study`` and ``n``; --n and --seed stand in for theirs."""
+    text = STUDY.format(n=30, scale=1) + "\nstudy = rt.Study(belief, model, procedure, seed=3)\n"
+    assert _exit("check", _file(tmp_path, text), "--json") == 2
+    found = json.loads(capsys.readouterr().out)
+    assert (found["n"], found["seed"]) == (30, 3)
     assert _exit("check", _file(tmp_path, text), "--n", "25", "--seed", "7", "--json") == 2
     found = json.loads(capsys.readouterr().out)
     assert (found["n"], found["seed"]) == (25, 7)
@@ -115,6 +118,7 @@ BROKEN = {
     "raises": ("1 / 0", "ZeroDivisionError"),
     "empty": ("", "must define"),
     "not a study": ("study = 3", "must define"),
+    "a study without n": (STUDY.format(n=5, scale=1) + "\nstudy = rt.Study(belief, model, procedure)\ndel n", "but n is"),
     "half a study": ("import ringtrue as rt\nbelief = rt.Normal(0, 1)", "model, procedure, n are missing"),
     "exits with 0": ("import sys\nsys.exit(0)", "exit|Exit"),
     "exits with 1": ("import sys\nsys.exit(1)", "exit|Exit"),

@@ -67,7 +67,7 @@ class Origin:
         state = store.progress()
         written = None if state.last_write is None else _said(datetime.fromtimestamp(state.last_write, UTC))
         counts = state.n, state.done, state.failed, state.seconds
-        return cls(Path(store.path).name, *counts, written, store.fingerprint, store.versions)
+        return cls(Path(store.path).name, *counts, written, store.fingerprint, store.versions[-1])
 
 
 def to_pandas(source: Result | Replicates) -> Frames:
@@ -87,12 +87,12 @@ def to_pandas(source: Result | Replicates) -> Frames:
     """
     pandas: Any = _need("pandas", "to_pandas")
     replicates = _replicates(source)
-    rows = source if isinstance(source, Result) else None
+    tests, measures = (source.tests, source.measures) if isinstance(source, Result) else ((), ())
     table = _long(replicates)
     table["f"] = pandas.Categorical.from_codes(table["f"], [function.name for function in replicates.functions])
     return Frames(
-        pandas.DataFrame([asdict(row) for row in rows.tests] if rows else [], columns=_TESTED),
-        pandas.DataFrame([as_row(row) for row in rows.measures] if rows else [], columns=list(MEASURED)),
+        pandas.DataFrame([asdict(row) for row in tests], columns=_TESTED),
+        pandas.DataFrame([as_row(row) for row in measures], columns=list(MEASURED)),
         pandas.DataFrame(table),
     )
 
@@ -231,9 +231,10 @@ def versions() -> dict[str, str]:
     """
     import scipy
 
-    from .execution.store.rows import versions as recorded
+    from . import __version__
 
-    return {**recorded(), "scipy": scipy.__version__, "python": platform.python_version()}
+    own = {"ringtrue": __version__, "numpy": np.__version__, "scipy": scipy.__version__}
+    return {**own, "python": platform.python_version()}
 
 
 def clean(text: str) -> str:
@@ -339,7 +340,7 @@ def _attributes(source: Result | Replicates) -> dict[str, Any]:
         "lost": len(replicates.failures),
     }
     if isinstance(source, Result):
-        found |= {"verdict": source.verdict.name, "sentence": clean(source.sentence), "pvalue": source.overall}
+        found |= {"verdict": source.verdict.name, "sentence": clean(source.sentence), "pvalue": source.pvalue}
         found |= {"alpha": source.alpha}
     return found
 

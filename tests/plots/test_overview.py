@@ -18,7 +18,7 @@ from ringtrue import plots
 from ringtrue.paper import style as paper_style
 from ringtrue.plots import style
 
-from .runs import complete, grid, replicates
+from ..builders import complete, grid, replicates
 
 NAMES = ["<script>alert(1)</script>", "$x$", "a_1^{$", "\\alpha$\\$", "_hidden", "θ→∞", "日本 😀", "x" * 300 + "\n\0y"]
 
@@ -58,7 +58,7 @@ def test_a_page_may_be_asked_for_some() -> None:
 
 def test_a_page_without_measures_says_so() -> None:
     """A run about the exact level alone has no spread."""
-    page = plots.plot(complete(50, levels=["exact"]))
+    page = plots.plot(complete(50, sees=["data"]))
     assert "no spread was measured" in texts(page)
 
 

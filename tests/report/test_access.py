@@ -9,7 +9,7 @@ import pytest
 
 import ringtrue as rt
 
-from .examples import MANY
+from ..builders import MANY
 from .pages import Element
 from .test_page import _tree
 

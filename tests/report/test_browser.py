@@ -13,7 +13,7 @@ import pytest
 import ringtrue as rt
 
 from ..browsers import browser
-from .examples import calibrated, failing, hostile, over_confident, single
+from ..builders import calibrated, failing, hostile, over_confident, single
 from .pages import parsed
 
 pytestmark = pytest.mark.site
@@ -85,7 +85,7 @@ def test_pages_load_in_silence(example: Callable[[], rt.Result], pages: Path, tm
     assert seen.console == ()
     assert seen.requests == ()
     tree = parsed(seen.dom)
-    assert example().verdict.value in next(tree.all("section")).words().lower()
+    assert example().verdict.words in next(tree.all("section")).words().lower()
     assert not list(tree.all("script", "img"))
     written = parsed(file.read_text("utf-8"))
     assert len(list(tree.all("svg"))) == len(list(written.all("svg"))) > 0

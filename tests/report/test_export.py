@@ -18,7 +18,7 @@ from ringtrue import export
 from ringtrue.errors import RingtrueError
 from ringtrue.functions import printable
 
-from .examples import HOSTILE, MANY, failing, hostile, over_confident
+from ..builders import HOSTILE, MANY, failing, hostile, over_confident
 
 # pandas.
 
@@ -34,8 +34,8 @@ def test_frames_are_the_rows_of_the_result(example: Callable[[], rt.Result]) -> 
     assert table.columns.tolist() == ["replicate", "f", "lost", *export.ARRAYS]
     assert_array_equal(table["u"].to_numpy().reshape(replicates.u.shape), replicates.u)
     assert_array_equal(table["rank"].to_numpy().reshape(replicates.u.shape), replicates.rank)
-    for k, column in enumerate(replicates.columns):
-        assert_array_equal(table.loc[table["f"] == column.name, "u"], replicates.u[:, k])
+    for k, function in enumerate(replicates.functions):
+        assert_array_equal(table.loc[table["f"] == function.name, "u"], replicates.u[:, k])
 
 
 def test_lost_replicates_stay_in_the_table() -> None:

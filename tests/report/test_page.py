@@ -16,11 +16,11 @@ from ringtrue.errors import RingtrueError
 from ringtrue.export import document
 from ringtrue.functions import printable
 from ringtrue.judgement.measures import over_family
-from ringtrue.judgement.result import Verdict
+from ringtrue.judgement.verdict import Verdict
 from ringtrue.report import content, figures, page, report
 
-from . import examples
-from .examples import HOSTILE, MANY, calibrated, failing, hostile, over_confident, single, wide
+from .. import builders
+from ..builders import HOSTILE, MANY, calibrated, failing, hostile, over_confident, single, wide
 from .pages import Element, parsed
 
 
@@ -55,9 +55,9 @@ def test_the_verdict_comes_first(example: Callable[[], rt.Result]) -> None:
     """The first section has the verdict and the sentence, and the title has the verdict."""
     first = next(_tree(example).all("section"))
     result = example()
-    assert result.verdict.value in first.words().lower()
+    assert result.verdict.words in first.words().lower()
     assert " ".join(result.sentence.split()[:6]) in first.words()
-    assert result.verdict.value in next(_tree(example).all("title")).words().lower()
+    assert result.verdict.words in next(_tree(example).all("title")).words().lower()
 
 
 @MANY
@@ -130,7 +130,7 @@ def test_of_many_replicates_the_first_are_detailed(monkeypatch: pytest.MonkeyPat
 def test_without_a_replicate_there_are_no_details() -> None:
     """If the first replicates were all lost, every measure is left out, and the page stands."""
     first = min(failure.replicate for failure in failing().replicates.failures)
-    only = failing().replicates.part(slice(first, first + 1))
+    only = failing().replicates.pick(slice(first, first + 1))
     assert content.details(replace(failing(), replicates=only)) is None
     text = page.render(failing(), document(failing()), twin="x.json", details=None)
     assert "Every measure" not in text
@@ -342,7 +342,7 @@ def _pictures(text: str) -> list[str]:
 
 def test_examples_cover_the_verdicts() -> None:
     """The pages looked at have all three verdicts."""
-    assert {example().verdict for example in examples.EXAMPLES} == set(Verdict)
+    assert {example().verdict for example in builders.EXAMPLES} == set(Verdict)
 
 
 def test_advice_is_that_of_the_sentence() -> None:

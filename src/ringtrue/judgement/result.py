@@ -103,6 +103,8 @@ class FunctionResult:
 class Tested(dict[str, Evidence]):
     """The evidence by level; asking for one that was not tested says which were."""
 
+    __test__ = False  # not a pytest class
+
     def __missing__(self, name: str) -> NoReturn:
         raise InvalidStudy(f"level must be one of {sorted(self)}, which this result tested, but {name!r} came.")
 
