@@ -107,12 +107,12 @@ def _one(name: str, n: int, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         **{f"{key}_exact": value for key, value in known.items()},
         "p_strong": strong.pvalue,
         "p_weak": weak.pvalue,
-        "p_default": result.pvalue("strong"),
-        "p_default_weak": result.pvalue("weak"),
-        "verdict": result.verdict.value,
+        "p_default": result.levels["strong"].pvalue,
+        "p_default_weak": result.levels["weak"].pvalue,
+        "verdict": result.verdict.words,
         "n_needed": _needed(known["ks_strong"]),
         "n_needed_weak": _needed(known["ks_weak"]),
-        "n_needed_default": None if known["tau2"] == 1 else int(rt.plan(spread=math.sqrt(known["tau2"])).n),
+        "n_needed_default": None if known["tau2"] == 1 else int(rt.planning.plan(spread=math.sqrt(known["tau2"])).n),
     }
     density, edges = np.histogram(drawn, bins=48, range=(-4, 4))
     panel = {

@@ -152,7 +152,7 @@ def _row(s: int, found: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _needed(square: float) -> int | None:
     """Return how many held-out replicates find an error of this size with 80 % power at 5 %."""
-    return int(rt.plan(spread=float(np.sqrt(square))).n) if abs(square - 1) > 1e-3 else None
+    return int(rt.planning.plan(spread=float(np.sqrt(square))).n) if abs(square - 1) > 1e-3 else None
 
 
 def _curve(s: int, found: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -181,8 +181,8 @@ def _needed_default(share: float, power: float, variance: float) -> int | None:
     """Return how many the default test needs, from the mean and the mean square of z, whichever shows first."""
     clean, mean, sd = mixture(power, variance)
     spread = math.sqrt((1 - share) * clean**2 + share * (mean**2 + sd**2))
-    asked = [rt.plan(bias=share * mean)] if share else []
-    asked += [rt.plan(spread=spread)] if abs(spread - 1) > 1e-6 else []
+    asked = [rt.planning.plan(bias=share * mean)] if share else []
+    asked += [rt.planning.plan(spread=spread)] if abs(spread - 1) > 1e-6 else []
     return min((int(one.n) for one in asked), default=None)
 
 
