@@ -59,6 +59,7 @@ def test_error_messages_are_those_of_the_tree() -> None:
     assert all(name in (errors.__doc__ or "") and name in rt.__all__ for name in classes)
 
 
+@pytest.mark.process
 def test_importing_is_light() -> None:
     """``import ringtrue`` brings in neither plotting, scipy.stats nor any extra."""
     heavy = ["matplotlib", "scipy.stats", "pandas", "pymc", "torch", "numba", "jax", "xarray", "IPython", "pytest"]
@@ -67,6 +68,7 @@ def test_importing_is_light() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.process
 def test_the_heavy_modules_would_be_seen() -> None:
     """The broken twin: the same look finds scipy.stats once it is imported."""
     code = "import scipy.stats, ringtrue, sys; print('scipy.stats' in sys.modules)"

@@ -12,6 +12,23 @@ from typing import Any, Literal
 from .errors import InvalidStudy
 
 
+def called(value: Any, arguments: tuple[str, ...], what: str) -> tuple[Callable[..., Any], bool]:
+    """Return a user's function as one of these arguments and rng, and whether it uses rng.
+
+    Examples
+    --------
+    >>> call, random = called(lambda theta: theta + 1, ("theta",), "the model")
+    >>> call(1.0, None), random
+    (2.0, False)
+    """
+    if not callable(value):
+        raise InvalidStudy(
+            f"{what} must be a function of {', '.join(arguments)}, or of {', '.join(arguments)} and rng, but "
+            f"{type(value).__name__} arrived."
+        )
+    return with_optional(value, len(arguments), "rng", what=what)
+
+
 def with_optional(
     function: Any, required: int, optional: str, *, what: str, variadic: Literal["with", "without"] = "with"
 ) -> tuple[Callable[..., Any], bool]:

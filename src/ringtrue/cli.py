@@ -14,7 +14,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -28,7 +28,7 @@ from .export import Origin
 from .judgement.judging import judge
 from .judgement.result import Result
 from .judgement.verdict import Verdict
-from .question.study import Study
+from .question.study import Study, at_least
 from .replicates.record import Replicates
 from .report import need_place, report
 from .statistics.planning import plan
@@ -65,7 +65,7 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--n", type=click.IntRange(min=1), help="Number of replicates, instead of the study's own.")
+@click.option("--n", type=click.IntRange(min=1), help="Number of replicates, instead of the file's own.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed, instead of the study's own.")
 @ALPHA_OPTION
 @TEST_OPTION
@@ -92,15 +92,15 @@ def check(
 ) -> None:
     """Run the study in FILE and say whether its procedure is calibrated.
 
-    FILE is a Python file that defines `study`, or `belief`, `model`, `procedure` and `n` (and, if wanted, `f`, `draws`,
-    `seed`, `batch`). Exit code: 0 within tolerance, 1 miscalibrated, 2 inconclusive, 3 it could not be run.
+    FILE is a Python file that defines `study` and `n`, or `belief`, `model`, `procedure` and `n` (and, if wanted, `f`,
+    `draws`, `seed`, `batch`). Exit code: 0 within tolerance, 1 miscalibrated, 2 inconclusive, 3 it could not be run.
     """
-    changed = {name: value for name, value in (("n", n), ("seed", seed)) if value is not None}
     if page is not None:
         need_place(page)  # no simulation is lost to a typo
     # What a study prints must not end up in the JSON.
     with _beside(file), contextlib.redirect_stdout(sys.stderr), _cluster(dask) as executor:
-        replicates = run(load_study(file, **changed), executor=executor, **settings)
+        study, many = load_study(file, n=n, seed=seed)
+        replicates = run(study, n=many, executor=executor, **settings)
         result = judge(replicates, alpha=alpha, test=test)
     _answer(result, as_json, page, settings["store"])
 
@@ -256,26 +256,25 @@ def _beside(file: Path) -> Iterator[None]:
         sys.path.remove(folder)
 
 
-def load_study(file: Path, **changed: Any) -> Study:
-    """Read a study from a Python file, with some of its fields changed."""
+def load_study(file: Path, *, n: int | None = None, seed: int | None = None) -> tuple[Study, int]:
+    """Read a study and its number of replicates from a Python file, with a seed and a number of the caller's."""
     try:
         names = runpy.run_path(str(file))
     except (Exception, SystemExit) as error:
         raise InvalidStudy(
             f"{file} must be a Python file that runs, but it raised {type(error).__name__}: {error}."
         ) from error
-    if isinstance(names.get("study"), Study):
-        study = names["study"]
-        settings = {item.name: getattr(study, item.name) for item in fields(Study) if item.init}
-    else:
-        settings = {item.name: names[item.name] for item in fields(Study) if item.name in names}
-        settings.update(changed)
-        if missing := [name for name in ("belief", "model", "procedure", "n") if name not in settings]:
-            raise InvalidStudy(
-                f"{file} must define `study = ringtrue.Study(...)`, or `belief`, `model`, `procedure` and `n`, but "
-                f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing."
-            )
-    return Study(**{**settings, **changed})
+    study, many = names.get("study"), names.get("n") if n is None else n
+    settings = {item.name: names[item.name] for item in fields(Study) if item.init and item.name in names}
+    parts = () if isinstance(study, Study) else ("belief", "model", "procedure")
+    missing = [*(name for name in parts if name not in settings), *(("n",) if many is None else ())]
+    if missing:
+        raise InvalidStudy(
+            f"{file} must define `study = ringtrue.Study(...)` and `n`, or `belief`, `model`, `procedure` and `n`, but "
+            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing."
+        )
+    found = study if isinstance(study, Study) else Study(**settings)
+    return found if seed is None else replace(found, seed=seed), at_least(1, "n", many)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -89,6 +89,7 @@ def drawn(procedures: Any, n: int, **settings: Any) -> Comparison:
     return rt.compare(procedures, BELIEF, BAYES.simulate, n=n, f=rt.identity, progress="off", **settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", [sampled(2), sampled(19, scale=0.3), sampled(99, shift=1.0), Inflated(BAYES, 0.04)])
 @pytest.mark.parametrize("one", [BAYES, sampled(9)])
 def test_differences_are_those_of_the_rows(one: Any, other: Any) -> None:
@@ -105,6 +106,7 @@ def test_differences_are_those_of_the_rows(one: Any, other: Any) -> None:
     assert ("coverage" in gaps) == same
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("draws", "scale"), [(2, 0.3), (19, 0.6), (19, 0.3)])
 def test_errors_of_spread_are_ranked_on_draws(draws: int, scale: float) -> None:
     """The larger the error, the surer the ranking, also where a few draws cannot show it (false alarm at most 1e-6).
@@ -140,6 +142,7 @@ FAR: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAR)
 def test_infinite_errors_come_last(name: str) -> None:
     """Where an estimate is infinite so is the divergence, all others are ahead, and the sentence says what is known."""
@@ -173,6 +176,7 @@ def ranks_of(law: Any, draws: int | None, rng: np.random.Generator) -> Any:
     return law if draws is None else rng.binomial(draws, stats.norm.cdf(law))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [(None, None), (19, 19), (None, 9)])
 def test_equal_procedures_are_not_called_different(draws: tuple[int | None, int | None]) -> None:
     """Of pairs with the same law few have a clear difference, half of whose replicates they share.
@@ -210,6 +214,7 @@ def shifted(belief: Any, y: Any) -> rt.Normal:
     return rt.Normal(y / 2 + 0.5 * math.sqrt(0.5), math.sqrt(0.5))
 
 
+@pytest.mark.slow
 def test_differences_cover() -> None:
     """Paired intervals of the difference in bias cover the true one as often as they claim.
 

@@ -105,6 +105,7 @@ def _study(kind: str, *, scale: float = 1.0, n: int = 600, seed: int = 0) -> rt.
     return rt.Study(BELIEF, _model, lambda mu0, y, rng: output(y, scale * SD, rng), n, f=rt.identity, seed=seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", OUTPUTS)
 def test_calibrated_outputs_of_every_kind_are_not_called_miscalibrated(kind: str) -> None:
     """The exact posterior passes in every form it can be returned in (false alarm 1e-6 by the level of the tests)."""
@@ -112,6 +113,7 @@ def test_calibrated_outputs_of_every_kind_are_not_called_miscalibrated(kind: str
     assert result.verdict is not rt.Verdict.MISCALIBRATED, result.sentence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", OUTPUTS)
 def test_over_confident_outputs_of_every_kind_are_found(kind: str) -> None:
     """The broken twin, with 0.3 times the sd, is called miscalibrated in every form.
@@ -124,6 +126,7 @@ def test_over_confident_outputs_of_every_kind_are_found(kind: str) -> None:
     assert "over-confident" in result.sentence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", [1, 7])
 @pytest.mark.parametrize("kind", OUTPUTS)
 def test_grouping_changes_nothing(kind: str, group: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,6 +286,7 @@ def _named_model(theta: Any, rng: Any) -> Any:
     return theta["mu"] + rng.normal()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "procedure",
     [
@@ -463,6 +467,7 @@ def test_marginal_only_outputs_are_tested_weakly_through_their_law() -> None:
 # Chains, weights.
 
 
+@pytest.mark.slow
 def test_thinning_is_part_of_the_result() -> None:
     """The result of Markov chains says that they were thinned, and that the level is then approximate.
 
@@ -535,6 +540,7 @@ def _correlated(seed: int = 0, n: int = 400) -> rt.Study:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("splits", [1, 9])
 def test_best_of_finds_the_bad_coordinate(splits: int) -> None:
     """The choice falls on the coordinate that is wrong, and the method says on how many replicates it was made.
@@ -550,6 +556,7 @@ def test_best_of_finds_the_bad_coordinate(splits: int) -> None:
     assert ("9 splits" in row.method) == (splits > 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("splits", [1, 9])
 def test_best_of_does_not_invent(splits: int) -> None:
     """Choosing among calibrated coordinates raises no alarm (1e-6)."""
@@ -611,6 +618,7 @@ def _in_tail(theta: float, y: float) -> bool:
     return abs(theta - y / 2) / SD > 1.6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [_in_tail, lambda theta, y: y > 1.5, lambda theta, y: abs(theta) < 0.1])
 @pytest.mark.parametrize("seed", range(3))
 def test_lost_replicates_count_for_the_worst(lost: Callable[[float, float], bool], seed: int) -> None:
@@ -626,6 +634,7 @@ def test_lost_replicates_count_for_the_worst(lost: Callable[[float, float], bool
     assert all(m.low <= full[m.name] <= m.high for m in bounded)
 
 
+@pytest.mark.slow
 def test_dropping_lost_replicates_would_be_wrong() -> None:
     """The broken twin: losses in the tails make the rest look under-confident; the worst case does not (1e-6)."""
     _, some = _losing(_in_tail, n=600)

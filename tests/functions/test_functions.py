@@ -340,6 +340,7 @@ def test_default_family_refuses_what_has_no_coordinates() -> None:
         default_family([np.sqrt, np.square])
 
 
+@pytest.mark.slow
 def test_names_that_cannot_be_shown_are_spelled_out() -> None:
     """A name with a line break, half a character or a change of direction is shown, and stays one line."""
     odd = {"a\nb": lambda t: t, "\ud800": lambda t: t**2, "x\u202ey": lambda t: t**3}
@@ -356,6 +357,7 @@ def test_a_name_for_all_is_refused() -> None:
         rt.check_draws(np.zeros(3), np.zeros((3, 2)), f={"(all)": lambda t: t})
 
 
+@pytest.mark.slow
 def test_a_long_theta_is_said_to_be_asked_about_in_part() -> None:
     """If the default family leaves entries out, a note says how many it has."""
     rng = np.random.default_rng(0)

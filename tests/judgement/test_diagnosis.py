@@ -75,6 +75,7 @@ def test_kinds_of_exact_positions(name: str) -> None:
     assert diagnose(_exact(z), 0).kind == kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [19, 99, 5000])
 @pytest.mark.parametrize("name", sorted(set(LAWS) - {"one far out", "far too narrow"}))
 def test_kinds_of_ranks(name: str, draws: int) -> None:
@@ -177,6 +178,7 @@ def test_few_replicates_are_plain(n: int) -> None:
     assert diagnose(ranked(np.arange(n) % 2, 1), 0).kind == "plain"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [None, 9, 99])
 def test_plain_errors_are_seldom_called_a_shape(draws: int | None) -> None:
     """Of over-confident and biased runs about one in a hundred is called misshapen."""

@@ -136,6 +136,7 @@ def test_mirror_bayes_is_weak_but_not_strong() -> None:
     assert result.levels["strong"].pvalue < 1e-6 < result.levels["weak"].pvalue
 
 
+@pytest.mark.slow
 def test_partial_posterior_is_calibrated_and_not_exact() -> None:
     """A posterior given half of the data passes strong, fails exact, and is not called miscalibrated."""
     two = NormalMean(size=2)
@@ -223,6 +224,7 @@ def seeded_pvalues(count: int, **settings: Any) -> Floats:
     return np.array([result.pvalue for result in results])
 
 
+@pytest.mark.slow
 def test_the_verdict_holds_its_level() -> None:
     """Over four test functions, two levels and a joint test, a calibrated procedure is rejected at most at alpha.
 
@@ -233,6 +235,7 @@ def test_the_verdict_holds_its_level() -> None:
     assert (seeded_pvalues(300) <= 0.1).sum() <= limit
 
 
+@pytest.mark.slow
 def test_without_adjustment_the_level_would_not_hold() -> None:
     """The broken twin: the smallest raw p-value over the same test functions exceeds the same limit."""
     regression = LinearGaussian([[1.0, 0.5], [0.0, 1.0]])
@@ -252,6 +255,7 @@ def null_draws(seed: int, n: int, draws: int) -> tuple[Floats, Floats]:
     return members[:, 0], members[:, 1:]
 
 
+@pytest.mark.slow
 def test_joint_p_value_of_draws_holds_its_level() -> None:
     """The label-randomised route of check_draws rejects a calibrated sampler at most at alpha.
 
@@ -261,6 +265,7 @@ def test_joint_p_value_of_draws_holds_its_level() -> None:
     assert (np.array(p) <= 0.1).sum() <= stats.binom.isf(1e-6, 200, 0.1)
 
 
+@pytest.mark.slow
 def test_best_of_spends_replicates_on_choosing() -> None:
     """BestOf tests its choice on replicates that did not make it; testing on the same ones would not hold its level.
 
@@ -279,6 +284,7 @@ def test_best_of_spends_replicates_on_choosing() -> None:
     assert honest <= limit < reused
 
 
+@pytest.mark.slow
 def test_several_splits_are_combined_validly() -> None:
     """BestOf with several splits still holds its level (Binomial(100, 0.1) at 1e-6) and sees a gross error."""
     family = [rt.Coordinate(index=(j,)) for j in range(3)]

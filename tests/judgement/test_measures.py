@@ -74,6 +74,7 @@ def test_every_measure_has_a_row() -> None:
     assert all(row.low <= row.estimate <= row.high for row in found.rows)
 
 
+@pytest.mark.slow
 def test_closed_forms_lie_in_their_intervals() -> None:
     """For eta = 1/2 all intervals at level 1 - 1e-6 contain the exact values: s^2 = 2, and methods for use."""
     found = measure(rt.run(normal_study(0.5, 20_000)), confidence=1 - 1e-6)
@@ -146,6 +147,7 @@ def exact_distance(variance: float) -> float:
     return abs(float(special.ndtr(x) - special.ndtr(x / math.sqrt(s2))))
 
 
+@pytest.mark.slow
 def test_averaged_outputs_are_sharper_than_one_draw_each() -> None:
     """Where outputs are normal the interval covers the exact distance, is narrower, and excludes 0 far more often.
 
@@ -213,6 +215,7 @@ def test_largest_is_the_largest() -> None:
     )
 
 
+@pytest.mark.slow
 def test_joint_intervals_cover_and_single_ones_would_not() -> None:
     """Over ten independent functions the largest |bias| covers; the broken twin, unadjusted, covers 0.95^10 = 0.60.
 
@@ -245,6 +248,7 @@ def test_functions_without_an_estimate_leave_the_largest_unbounded() -> None:
     assert measure(from_scores(z)).row("largest |log spread|").high == math.inf
 
 
+@pytest.mark.slow
 def test_many_functions_are_measured_together() -> None:
     """Two hundred test functions have a joint interval no wider than Bonferroni's."""
     z = np.random.default_rng(6).standard_normal((50, 200))
@@ -295,6 +299,7 @@ def gaussian_study(eta: float, n: int, d: int, *, seed: int = 0) -> rt.Study:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("eta", "d"), [(1.0, 1), (0.5, 3), (2.0, 2)])
 def test_anees_and_nci_of_a_wrong_covariance(eta: float, d: int) -> None:
     """With eta times the right covariance ANEES/d is 1/eta and NCI -10 log10 eta (levels 1 - 1e-6)."""

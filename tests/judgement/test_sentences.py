@@ -125,6 +125,7 @@ LAWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAWS)
 def test_sentences_hold_nothing_ugly(name: str) -> None:
     """No infinities, no minus nothing, no plural of one, one full stop at the end, whatever the scores."""

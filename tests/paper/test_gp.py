@@ -11,6 +11,8 @@ import ringtrue as rt
 from ringtrue.paper import gp
 from ringtrue.procedures import FittedGP
 
+pytestmark = pytest.mark.paper
+
 Floats = NDArray[np.float64]
 
 

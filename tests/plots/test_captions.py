@@ -126,6 +126,7 @@ CALIBRATED: dict[str, Callable[[np.random.Generator, Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALIBRATED)
 def test_calibrated_outputs_with_tails_are_not_accused_of_outliers(name: str) -> None:
     """Of runs with outputs far from normal, few are called spiked; with outliers in them, most are."""

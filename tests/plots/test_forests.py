@@ -101,6 +101,7 @@ def many(n: int) -> Result:
     return replace(rt.judge(ran), measures=measures, tests=tests)
 
 
+@pytest.mark.slow
 def test_a_caterpillar_shows_the_worst_and_says_so() -> None:
     """Of 500 test functions the 40 with the smallest p-values are drawn, the worst on top."""
     ax = plots.caterpillar(many(500))
@@ -111,6 +112,7 @@ def test_a_caterpillar_shows_the_worst_and_says_so() -> None:
     ax.figure.savefig(io.BytesIO())
 
 
+@pytest.mark.slow
 def test_a_caterpillar_shows_the_tolerance() -> None:
     """The grey strip is the tolerance of the result."""
     ax = plots.caterpillar(many(5))
@@ -118,6 +120,7 @@ def test_a_caterpillar_shows_the_tolerance() -> None:
     assert (strip.get_x(), strip.get_x() + strip.get_width()) == pytest.approx((1 / 1.1, 1.1))
 
 
+@pytest.mark.slow
 def test_a_caterpillar_needs_a_measure() -> None:
     """Unknown measures, and results without any, are refused."""
     with pytest.raises(rt.errors.InvalidStudy, match="measure must be among"):

@@ -190,6 +190,7 @@ def test_coverage_of_values_counts_those_in_the_middle() -> None:
     assert y[1:-1] == pytest.approx([(np.abs(2 * u - 1) < at).mean() for at in x[1:-1]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [2, 4, 20])
 def test_coverage_bands_of_an_even_number_of_draws_hold(draws: int) -> None:
     """Of 2000 calibrated coverage curves at most the stated 5 % leave the band.
@@ -252,6 +253,7 @@ def test_many_values_are_few_points_with_the_same_extremes(n: int) -> None:
     assert y.min() == pytest.approx(min(0.0, (gap - 1 / n).min()), abs=1 / lattices.CELLS)
 
 
+@pytest.mark.slow
 def test_only_some_of_many_test_functions_have_a_panel_and_it_says_so() -> None:
     """Without names the first twelve are drawn; with a name, one of 500 is."""
     ran = replicates(np.random.default_rng(1).random((20, 500)))
@@ -385,6 +387,7 @@ ODD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ODD)
 def test_odd_runs_are_drawn(name: str) -> None:
     """Whatever a run holds, every picture of it is drawn and saved without a warning."""

@@ -250,6 +250,7 @@ def test_the_exact_posterior_is_calibrated() -> None:
     assert wrong.pvalue < 1e-20
 
 
+@pytest.mark.slow
 def test_a_fitted_scale_makes_student_errors() -> None:
     """With the right kernel and a fitted scale of n points, standardised errors follow Student's law with n degrees."""
     kernel = SMOOTH.scaled(lambda x: 1 + x)

@@ -431,6 +431,7 @@ def test_settings_are_refused_before_the_run(settings: Any, patterns: tuple[str,
     assert not calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", [None, lambda theta: theta], ids=["exact", "ranks"])
 @pytest.mark.parametrize("n", [1, 2])
 def test_one_replicate_is_inconclusive(f: Any, n: int) -> None:
@@ -552,6 +553,7 @@ def _noisy(theta: Any, rng: Any, noise: float = 1.0) -> Any:
     return theta + noise * rng.normal()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parts",
     [
@@ -634,6 +636,7 @@ def test_batched_model_with_shared_noise_is_refused() -> None:
     says(refusal(lambda: _batched(lambda theta, rng: theta + rng.normal())), "noise of its own", "size=theta.shape")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_small_batches_of_discrete_data_are_not_called_shared_noise(seed: int) -> None:
     """Two coin tosses that agree by chance are no shared noise."""

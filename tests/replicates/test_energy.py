@@ -153,6 +153,7 @@ ROUTES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", ROUTES)
 def test_every_route_has_the_skill_of_the_closed_form(route: str) -> None:
     """The exact posterior of variance 1/2 has a skill of 1 - 1/sqrt 2, whatever form its outputs come in."""
@@ -166,6 +167,7 @@ def test_every_route_has_the_skill_of_the_closed_form(route: str) -> None:
     assert broken.high < 1 - 1 / math.sqrt(2)
 
 
+@pytest.mark.slow
 def test_the_skill_of_an_output_that_is_too_narrow() -> None:
     """The closed form of variance 1/4 where 1/2 is right."""
     ran = rt.run(rt.Study(BELIEF, EXACT.simulate, Inflated(EXACT, 0.5), batch=20_000), n=20_000)
@@ -175,6 +177,7 @@ def test_the_skill_of_an_output_that_is_too_narrow() -> None:
     assert found.high - found.low < 0.05
 
 
+@pytest.mark.slow
 def test_arrays_of_draws_are_compared_with_their_truths() -> None:
     """Without a belief the truths of other replicates stand in for it; replicates with nan stay out of it."""
     rng = np.random.default_rng(4)
@@ -265,6 +268,7 @@ def test_the_energy_skill_survives_a_store(tmp_path: Any) -> None:
     np.testing.assert_array_equal(read.belief_energy, rt.run(study, n=30).belief_energy)
 
 
+@pytest.mark.slow
 def test_comparing_in_pairs_has_the_energy_score() -> None:
     """The exact posterior scores better than one that is too narrow by a factor of ten, for sure."""
     narrower = Inflated(EXACT, 0.01)
@@ -290,6 +294,7 @@ def test_the_order_of_arrays_does_not_matter() -> None:
     assert min(one.low for one in found) > 0
 
 
+@pytest.mark.slow
 def test_a_truth_of_another_law_is_scored_against_the_belief() -> None:
     """Where truths are not draws of the belief they do not tell how wide it is: only the energy skill knows it."""
     truth = rt.Gaussian(np.full(3, 5.0), np.eye(3))

@@ -31,6 +31,7 @@ def test_ranks_are_the_numbers_of_draws_below() -> None:
     assert result.tests[0].route == "ranks of 9"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [1, 2, 9, 99])
 @pytest.mark.parametrize("seed", range(3))
 def test_calibrated_draws_are_not_called_miscalibrated(draws: int, seed: int) -> None:
@@ -470,6 +471,7 @@ def _wave(frequency: int, t: Any) -> Any:
     return np.sin(frequency * t)
 
 
+@pytest.mark.slow
 def test_many_test_functions() -> None:
     """A hundred test functions are judged at once, with names from any script, at the level of one."""
     theta, draws, _ = _data(100)

@@ -4,6 +4,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 
 import ringtrue as rt
 
@@ -91,3 +92,8 @@ def batched() -> rt.Result:
 
 
 EXAMPLES = (over_confident, calibrated, failing, hostile, single, wide, batched)
+#: A page of 500 test functions takes its time.
+MANY = pytest.mark.parametrize(
+    "example",
+    [pytest.param(one, id=one.__name__, marks=[pytest.mark.slow] if one is wide else []) for one in EXAMPLES],
+)

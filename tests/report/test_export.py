@@ -18,10 +18,7 @@ from ringtrue import export
 from ringtrue.errors import RingtrueError
 from ringtrue.functions import printable
 
-from .examples import EXAMPLES, HOSTILE, failing, hostile, over_confident
-
-MANY = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.__name__)
-
+from .examples import HOSTILE, MANY, failing, hostile, over_confident
 
 # pandas.
 
@@ -130,6 +127,7 @@ def test_json_follows_its_schema(example: Callable[[], rt.Result], tmp_path: Pat
     jsonschema.validate(_read(export.to_json(example(), tmp_path / "x.json")), _schema())
 
 
+@pytest.mark.slow
 @MANY
 def test_the_twin_of_a_page_follows_the_schema(example: Callable[[], rt.Result]) -> None:
     """With every measure in it, the JSON is accepted too, and names survive as they do elsewhere."""

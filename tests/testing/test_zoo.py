@@ -111,6 +111,7 @@ def test_the_whole_zoo_is_here() -> None:
         assert "check_procedure(" in text, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ZOO)
 def test_zoo_conforms(name: str) -> None:
     """A procedure of the zoo conforms one dataset at a time and in batches."""

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from ..functions import TestFunction
 from ..values import Generator, stack_values
 from .combined import Mixture
-from .contract import Distribution, as_distribution
+from .contract import Distribution
+from .conversion import as_distribution
 from .elementwise import Elementwise
 from .gaussian import Gaussian
 from .laws import BatchLaw, Law

@@ -12,7 +12,7 @@ from scipy import special
 
 from ..functions import Coordinate, TestFunction
 from ..values import Floats, Generator, Numbers
-from .contract import Distribution, as_distribution
+from .contract import Distribution
 from .draws import Draws, normalised
 from .elementwise import Elementwise
 from .gaussian import Gaussian
@@ -46,6 +46,8 @@ class Mixture(Distribution):
     def __post_init__(self) -> None:
         if not self.components:
             raise ValueError("Mixture needs at least one component, but none arrived.")
+        from .conversion import as_distribution  # which knows mixtures
+
         components = tuple(as_distribution(part, what="a mixture component") for part in self.components)
         if any(isinstance(part, Draws) for part in components):
             raise ValueError(
@@ -127,6 +129,8 @@ class Independent(Distribution):
     def __post_init__(self) -> None:
         if not self.parts:
             raise ValueError("Independent needs at least one named part, but an empty mapping arrived.")
+        from .conversion import as_distribution  # which makes these of dicts
+
         object.__setattr__(
             self,
             "parts",

@@ -9,22 +9,25 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, TypedDict
+from typing import Any, NoReturn, Protocol, TypedDict, Unpack
 
 import numpy as np
 
 from ..errors import InvalidStudy, ReplicateFailed
-from ..question.study import Study, at_least
+from ..question.study import Study, StudySettings, as_study, at_least
 from ..replicates.record import Failure, Gathering, Replicates
 from ..replicates.reducers.weak import reference_size, reference_values
-from ..replicates.simulate import Keep, OnFailure, Outcome, header_of, need_study, raise_failure
+from ..replicates.simulate import Keep, OnFailure, Outcome, header_of, raise_failure
 from ..values import Floats
+from .executor import Borrowed
+from .pool import Pool
 from .progress import Progress, Show
-from .workers import Borrowed, Job, Pool, alone, first_check, shared
+from .tasks import Job, alone, first_check, once, shared
 
 Range = tuple[int, int]
 
@@ -63,14 +66,15 @@ def run(
     shard: tuple[int, int] | None = None,
     keep: Keep = None,
     progress: Show = "auto",
-    **asking: Any,
+    **asking: Unpack[StudySettings],
 ) -> Replicates:
     """Simulate the replicates of a study.
 
     Parameters
     ----------
     study
-        The question.
+        A :class:`~ringtrue.Study`; or the belief, and with it ``model``, ``procedure`` and the other settings of a
+        study.
     n
         The number of replicates; a stored run can be extended by asking for more.
     on_failure
@@ -86,7 +90,8 @@ def run(
     timeout
         Seconds that one replicate (one batch) may take; longer is a failure. Needs processes of our own.
     store
-        A file to keep the replicates in as they come. If it has some already, only the missing ones are computed.
+        A file to keep the replicates in as they come. If it has some already, one of them is computed again, to see
+        that it belongs to this study, and of the others only the missing ones.
     tag
         Goes into the store's fingerprint, for what a study depends on and cannot show: data files, versions.
     shard
@@ -102,18 +107,19 @@ def run(
     >>> run(Study(Normal(0, 1), lambda t, rng: t + rng.normal(), lambda mu0, y: Normal(y / 2, 0.5**0.5)), n=20)
     Replicates(n=20, f=[theta, distance], failures=0, seed=0)
     """
-    from ..question.study import as_study
-
     study = as_study(study, model, procedure, **asking)
     n = at_least(1, "n", n)
     _need_options(study, n, on_failure, failures_allowed, progress, keep, store, shard)
     wanted = _share(study, n, shard)
     job = Job(study, n, keep, on_failure)
-    with _shelf(study, n, store, tag, keep) as shelf, _crew(job, workers, executor, timeout) as crew:
+    with _shelf(job, store, tag) as (shelf, verify), _crew(job, workers, executor, timeout) as crew:
+        known = verify(partial(once, job, crew))
         todo = shelf.missing(*wanted)
         with Progress(wanted[1] - wanted[0], wanted[1] - wanted[0] - _length(todo), progress) as shown:
             try:
-                _fill(job, crew, shelf, todo, shown, failures_allowed)
+                if todo:
+                    _check(job, crew, shelf, needed=not known and (crew is not None or todo[0][0] == 0))
+                    _fill(job, crew, shelf, todo, shown, failures_allowed)
             except KeyboardInterrupt:
                 shelf.flush()
                 raise KeyboardInterrupt(_interrupted(shown, store)) from None
@@ -143,27 +149,24 @@ class Shelf(Protocol):
         """Keep fresh values of mu0."""
 
 
+def _check(job: Job, crew: Any, shelf: Shelf, *, needed: bool) -> None:
+    """Refuse an ill-posed study before anything of it is kept, and put fresh values of mu0 beside the replicates.
+
+    A study of which a stored replicate was just computed again has been looked at before.
+    """
+    outcome = first_check(job, crew) if needed else None
+    if outcome is not None and job.on_failure == "raise":
+        _raise(job, outcome)
+    have, need = shelf.reference_count, reference_size(job.study, job.n)
+    if need > have:
+        shelf.add_reference(have, reference_values(job.study, have, need))
+
+
 def _fill(job: Job, crew: Any, shelf: Shelf, todo: list[Range], shown: Progress, allowed: float) -> None:
     """Compute what is missing."""
-    if not todo:
-        return
-    todo = [part for one in todo for part in _aligned(one, job.unit)]
-    fresh = shelf.reference_count == 0 and todo[0][0] == 0
-    if crew is None:
-        if fresh and (outcome := job.checked()) is not None and job.on_failure == "raise":
-            _raise(job, outcome)
-        _remember_belief(job, shelf)
-        outcomes = alone(job, todo)
-    else:
-        if (outcome := first_check(job, crew)) is not None and job.on_failure == "raise":
-            _raise(job, outcome)
-        _remember_belief(job, shelf)
-        outcomes = shared(job, todo, crew)
-    _gather(job, shelf, outcomes, shown, allowed)
-
-
-def _gather(job: Job, shelf: Shelf, outcomes: Iterator[Outcome], shown: Progress, allowed: float) -> None:
     seen: list[Failure] = []
+    todo = [part for one in todo for part in _aligned(one, job.unit)]
+    outcomes = alone(job, todo) if crew is None else shared(job, todo, crew)
     with contextlib.closing(outcomes):  # type: ignore[type-var]
         for outcome in outcomes:
             if outcome.record.n:
@@ -175,7 +178,7 @@ def _gather(job: Job, shelf: Shelf, outcomes: Iterator[Outcome], shown: Progress
             shown.add(outcome.record.n, failed=len(outcome.record.failures))
             if shown.failed > max(_PATIENCE, allowed * (shown.done - shown.before)):
                 shelf.flush()
-                _too_many(shown, seen)
+                _too_many(job, shown, seen)
     shelf.flush()
 
 
@@ -192,12 +195,13 @@ class Elsewhere(Exception):
         return f"in a worker process:\n{self.args[0]}"
 
 
-def _too_many(shown: Progress, seen: list[Failure]) -> NoReturn:
+def _too_many(job: Job, shown: Progress, seen: list[Failure]) -> NoReturn:
     (stage, message), many = Counter((failure.stage, failure.error) for failure in seen).most_common(1)[0]
     one = next(failure for failure in seen if failure.error == message)
+    again = f"Replay one with {one.replay}, or pass" if job.study.reproducible else "Pass"
     raise ReplicateFailed(
         f"{shown.failed} of {shown.done - shown.before} replicates failed, {many} of them in the {stage}: {message}. "
-        f"Replay one with {one.replay}, or pass failures_allowed=1 to go on all the same."
+        f"{again} failures_allowed=1 to go on all the same."
     )
 
 
@@ -206,13 +210,6 @@ def _interrupted(shown: Progress, store: Any) -> str:
     if store is None:
         return f"{done} and lost; pass store='run.db' to keep them next time."
     return f"{done} and safe in {store}; the same call goes on from there."
-
-
-def _remember_belief(job: Job, shelf: Shelf) -> None:
-    """Put fresh values of mu0 beside the replicates, as many as the weak level needs."""
-    have, need = shelf.reference_count, reference_size(job.study, job.n)
-    if need > have:
-        shelf.add_reference(have, reference_values(job.study, have, need))
 
 
 @dataclass
@@ -244,17 +241,19 @@ class _Memory:
 
 
 @contextlib.contextmanager
-def _shelf(study: Study, n: int, path: Any, tag: str, keep: Keep) -> Iterator[Shelf]:
-    header = header_of(study)
+def _shelf(job: Job, path: Any, tag: str) -> Iterator[tuple[Shelf, Callable[[Any], bool]]]:
+    """Return where to put replicates, and what looks whether those that are there belong to the study."""
+    header = header_of(job.study)
     if path is None:
-        yield _Memory(Gathering(header, 0, n))
+        yield _Memory(Gathering(header, 0, job.n)), lambda compute: False
         return
     from .store import Store
     from .store.identity import fingerprint
+    from .store.verify import verify
 
-    mark = fingerprint(study, tag=tag, keep=keep)
-    with Store.create_or_open(Path(path), header=header, fingerprint=mark, n=n, keep=keep) as store:
-        yield store
+    mark = fingerprint(job.study, tag=tag, keep=job.keep)
+    with Store.create_or_open(Path(path), header=header, fingerprint=mark, n=job.n, keep=job.keep) as store:
+        yield store, partial(verify, store, job.unit)
 
 
 @contextlib.contextmanager

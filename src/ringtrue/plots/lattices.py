@@ -132,10 +132,8 @@ def histogram(column: Column, *, bins: int | None, confidence: float) -> Histogr
     need_fraction(confidence=confidence)
     size, n = column.draws + 1 if column.draws else 0, column.n
     bars = _as_bars(bins) if bins is not None else _bars(n, size)
-    if size and size % bars == 0:
-        counts = _grouped(column.values, size, bars)
-    else:  # the ranks' randomised positions, which are uniform on the continuum
-        counts = counted(column.u, bars)
+    # Where no equal bars hold whole ranks, their randomised positions are counted, which are uniform on the continuum.
+    counts = _grouped(column.values, size, bars) if size and size % bars == 0 else counted(column.u, bars)
     low, high = binomial_band(n, 1 / bars, 1 - (1 - confidence) / bars)
     return Histogram(np.linspace(0, 1, bars + 1), counts, low, high)
 

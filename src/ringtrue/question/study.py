@@ -12,15 +12,13 @@ from functools import cached_property
 from numbers import Integral
 from typing import Any, Protocol, TypedDict
 
-from ..callables import with_optional
+from ..callables import called
 from ..distributions import Distribution, as_distribution
 from ..errors import InvalidStudy
 from ..functions import BestOf, TestFunction, as_testfunctions, default_family, left_out
 from ..streams import Streams
 from ..values import Generator, copied, stack_values, width
-from .models import as_model, contaminated
-
-Procedure = Callable[[Any, Any, Generator], Any]
+from .models import contaminated
 
 #: Draws of the belief that set the centre and the scale of the default test functions.
 _REFERENCE = 1000
@@ -71,21 +69,6 @@ class Question(Protocol):
     @property
     def truths_known(self) -> Any:
         """All truths, if they exist already; None if they are drawn as they are needed."""
-
-
-def as_procedure(value: Any) -> Procedure:
-    """Turn ``mu(belief, y)`` or ``mu(belief, y, rng)`` into a function of all three.
-
-    Examples
-    --------
-    >>> as_procedure(lambda belief, y: y)(None, 3, None)
-    3
-    """
-    if not callable(value):
-        raise InvalidStudy(
-            f"the procedure must be a function of (belief, y) or (belief, y, rng), but {type(value).__name__} arrived."
-        )
-    return with_optional(value, 2, "rng", what="the procedure")[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +129,8 @@ class Study:
         object.__setattr__(self, "_truth", truth)
         if self.batch is not None and isinstance(self.model, contaminated):
             raise InvalidStudy("a contaminated model tosses one coin per call and cannot be batched; leave out batch=.")
-        object.__setattr__(self, "_model", None if self.joint else as_model(self.model))
-        object.__setattr__(self, "_procedure", as_procedure(self.procedure))
+        object.__setattr__(self, "_model", None if self.joint else called(self.model, ("theta",), "the model"))
+        object.__setattr__(self, "_procedure", called(self.procedure, ("belief", "y"), "the procedure"))
         _ = self.functions
 
     @classmethod
@@ -228,14 +211,15 @@ class Study:
                 f"the belief must give draws of one shape, but drawing from it raised {cause}."
             ) from error
 
-    def simulate(self, theta: Any, rng: Generator) -> Any:
-        """Draw a dataset."""
-        return self._model(theta, rng)  # type: ignore[attr-defined]
+    def simulate(self, theta: Any, rng: Callable[[], Generator]) -> Any:
+        """Draw a dataset; the stream is made for a model that takes one."""
+        call, random = self._model  # type: ignore[attr-defined]
+        return call(theta, rng() if random else None)
 
-    def learn(self, y: Any, rng: Generator) -> Any:
+    def learn(self, y: Any, rng: Callable[[], Generator]) -> Any:
         """Run the procedure, on the belief as the user handed it over, and return its output as a distribution."""
-        output = self._procedure(self.belief, y, rng)  # type: ignore[attr-defined]
-        return as_distribution(output, what="the procedure's output")
+        call, random = self._procedure  # type: ignore[attr-defined]
+        return as_distribution(call(self.belief, y, rng() if random else None), what="the procedure's output")
 
 
 def as_study(question: Any, model: Any = None, procedure: Any = None, **settings: Any) -> Study:

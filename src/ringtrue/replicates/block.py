@@ -6,9 +6,9 @@ in two small classes at the end. This module knows no tests, keeps no records, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -229,7 +229,7 @@ class Together:
         """Draws that exist already."""
         if not isinstance(self.whole, Draws):
             return None
-        equal, treated = _equally_weighted(self.whole, self._stream)
+        equal, treated = _equally_weighted(self.whole, lambda: self._stream)
         return Ready(fitting(equal.values, self.block.theta), chains_of(equal), treated)
 
     @property
@@ -320,7 +320,7 @@ class OneByOne:
         if not all(isinstance(one, Draws) for one in self.members):
             return None
         each, treated = zip(
-            *(_equally_weighted(one, self._stream(j)) for j, one in enumerate(self.members)), strict=True
+            *(_equally_weighted(one, partial(self._stream, j)) for j, one in enumerate(self.members)), strict=True
         )
         if len({(one.size, chains_of(one)) for one in each}) > 1:
             raise Uneven
@@ -373,9 +373,9 @@ class OneByOne:
         return fitting(stack_values(rows, axis=1), self.block.theta)
 
 
-def _equally_weighted(draws: Draws, rng: Generator) -> tuple[Draws, int]:
+def _equally_weighted(draws: Draws, stream: Callable[[], Generator]) -> tuple[Draws, int]:
     treated = 0 if draws.iid else THINNED
-    return (draws, treated) if draws.weights is None else (draws.equally_weighted(rng), treated | WEIGHTED)
+    return (draws, treated) if draws.weights is None else (draws.equally_weighted(stream()), treated | WEIGHTED)
 
 
 def chains_of(draws: Draws) -> int:

@@ -6,6 +6,7 @@ The first replicate (or batch) is run twice. This module keeps nothing of it.
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -162,7 +163,8 @@ def _refuse_shared_noise(study: Study, block: Block) -> None:
     twins = np.zeros(len(block.index), int)
     calls = []
     for number in range(1, 21):  # coins agree by chance: twenty calls in which all tosses agree are no chance
-        rows = np.asarray(study.simulate(copied(take(block.theta, twins)), _stream(study, number)))
+        equal = copied(take(block.theta, twins))
+        rows = np.asarray(study.simulate(equal, partial(Streams(study.seed).generator, "data", number)))
         if not (rows == rows[:1]).all():
             return
         calls.append(rows)
@@ -171,7 +173,3 @@ def _refuse_shared_noise(study: Study, block: Block) -> None:
             "a batched model must draw noise of its own for every replicate, but equal parameters gave equal data in "
             "one call and other data in the next; draw noise with size=theta.shape, or leave out batch=."
         )
-
-
-def _stream(study: Study, number: int) -> np.random.Generator:
-    return Streams(study.seed).generator("data", number)

@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -163,7 +164,9 @@ class Recorder:
 
 def raise_failure(question: Question, failure: Failure, error: Exception | None) -> NoReturn:
     """Raise the failure of a replicate, with the call that runs it alone."""
-    again = f"Replay it alone with {failure.replay}, or pass" if isinstance(question, Study) else "Pass"
+    again = "Pass"
+    if isinstance(question, Study) and question.reproducible:
+        again = f"Replay it alone with {failure.replay}, or pass"
     raise ReplicateFailed(
         f"replicate {failure.replicate} failed in the {failure.stage}: {failure.error}. {again} on_failure='record' to "
         f"go on without it."
@@ -242,14 +245,16 @@ def _simulated(study: Study, streams: Streams, block: int) -> tuple[Any, Any, An
     except Exception as error:
         raise Raised("model" if study.joint else "belief", error) from error
     try:
-        # Copies, because models work in place and reuse buffers: the truth must stay what it was.
-        y = copied(study.simulate(copied(theta), streams.generator("data", block)) if study.joint is None else y)
+        if study.joint is None:
+            # Copies, because models work in place and reuse buffers: the truth must stay what it was.
+            y = study.simulate(copied(theta), partial(streams.generator, "data", block))
+        y = copied(y)
         if y is None:
             raise InvalidStudy("the model must return a dataset, but it returned None; is a return statement missing?")
     except Exception as error:
         raise Raised("model", error) from error
     try:
-        output = study.learn(copied(y), streams.generator("procedure", block))
+        output = study.learn(copied(y), partial(streams.generator, "procedure", block))
     except Exception as error:
         raise Raised("procedure", error) from error
     return theta, y, output.copied() if study.batch is None else output

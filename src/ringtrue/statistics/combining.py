@@ -37,15 +37,8 @@ _TIE = 1e-9
 def bonferroni(p: ArrayLike) -> float:
     """Return a p-value for "all hypotheses hold": the smallest p-value times their number.
 
-    Parameters
-    ----------
-    p : array_like, shape (K,)
-        Valid p-values, dependent in any way.
-
-    Returns
-    -------
-    float
-        Sees one strong rejection; blind to many weak ones.
+    The K valid p-values may depend on each other in any way. It sees one strong rejection; it is blind to many weak
+    ones.
 
     Examples
     --------
@@ -59,15 +52,7 @@ def bonferroni(p: ArrayLike) -> float:
 def holm(p: ArrayLike) -> Floats:
     """Adjust each p-value so that rejecting all below alpha makes one false claim with probability alpha.
 
-    Parameters
-    ----------
-    p : array_like, shape (K,)
-        Valid p-values, dependent in any way.
-
-    Returns
-    -------
-    ndarray, shape (K,)
-        Adjusted p-values in the order of `p`; the smallest equals the Bonferroni p-value.
+    They keep their order and may depend on each other in any way; the smallest becomes the Bonferroni p-value.
 
     Examples
     --------
@@ -82,7 +67,7 @@ def holm(p: ArrayLike) -> Floats:
 
 
 def weighted_minimum(p: ArrayLike, weights: ArrayLike) -> float:
-    """Return a p-value for "all hypotheses hold", with the level divided in proportion to the weights.
+    """Return a p-value for "all hypotheses hold", the smallest ``p / weight``, at most one.
 
     Parameters
     ----------
@@ -91,11 +76,6 @@ def weighted_minimum(p: ArrayLike, weights: ArrayLike) -> float:
     weights : array_like, shape (K,)
         Shares of the level, chosen before seeing `p`: not negative, and adding up to one. A hypothesis of
         weight zero is not looked at.
-
-    Returns
-    -------
-    float
-        The smallest ``p / weight``, at most one.
 
     Examples
     --------
@@ -117,16 +97,6 @@ def prefix_two_median(p: ArrayLike) -> float:
     The combination is the smallest, over all prefixes, of twice the prefix's median. It is valid when the
     p-values are exchangeable, as those of independent random splits of one data set are; sorting them, or
     stopping when they look good and drawing new ones, breaks this.
-
-    Parameters
-    ----------
-    p : array_like, shape (B,)
-        Valid and exchangeable p-values.
-
-    Returns
-    -------
-    float
-        At most one, and at most twice the first p-value.
 
     Notes
     -----
@@ -157,14 +127,9 @@ def prefix_two_median(p: ArrayLike) -> float:
 class LabelRandomisation:
     """The outcome of a joint test of several test functions.
 
-    Parameters
-    ----------
-    statistic : float
-        Largest evidence over test functions: minus the log of the smallest approximate p-value.
-    pvalue : float
-        Exact p-value of "truth and draws are exchangeable, jointly in all test functions".
-    adjusted : ndarray, shape (K,)
-        Step-down adjusted p-value of each test function; the smallest equals `pvalue`.
+    ``statistic`` is the largest evidence over test functions, minus the log of the smallest approximate p-value;
+    ``pvalue`` that of "truth and draws are exchangeable, jointly in all test functions", exact; ``adjusted`` has a
+    step-down p-value for each test function, (K,), the smallest being ``pvalue``.
     """
 
     statistic: float

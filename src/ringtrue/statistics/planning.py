@@ -129,11 +129,6 @@ def plan(
     functions : int
         Test functions tested together. The level is shared by Bonferroni's rule, as if only one is wrong.
 
-    Returns
-    -------
-    Plan
-        With the number of replicates ``n``.
-
     Notes
     -----
     With z ~ N(delta, s^2) and a = alpha / (2.6 functions): for bias, n = ((q(1 - a/2) + q(power)) / delta)^2 with
@@ -175,11 +170,6 @@ def detectable(
     power, alpha, functions
         As in `plan`.
 
-    Returns
-    -------
-    Detectable
-        Spread factors on both sides of 1, and a bias.
-
     Examples
     --------
     >>> print(detectable(100))
@@ -220,11 +210,6 @@ def plan_certificate(
         That of each interval.
     draws : int, optional
         Draws that each truth is ranked among; None if u is exact.
-
-    Returns
-    -------
-    Certificate
-        With the number of replicates ``n`` and its three parts.
 
     Notes
     -----

@@ -43,14 +43,8 @@ _TIE = 1e-5
 class TwoSampleTest:
     """The outcome of a test that two samples have the same law.
 
-    Parameters
-    ----------
-    method : str
-        Name of the test.
-    statistic : float
-        Estimated distance between the two laws; the unbiased estimates may be negative.
-    pvalue : float
-        Probability of a distance at least as large when the laws agree; never zero.
+    ``statistic`` is an estimated distance between the two laws, negative at times if it is unbiased; ``pvalue`` the
+    probability of one at least as large when the laws agree, never zero.
     """
 
     method: str
@@ -69,15 +63,6 @@ def ks(x: ArrayLike, y: ArrayLike) -> TwoSampleTest:
     total. Beyond, unequal sizes use the limit law with the boundary moved by the mean overshoot, and ties
     make the test conservative.
 
-    Parameters
-    ----------
-    x, y : array_like, shape (n,) and (m,)
-        The samples.
-
-    Returns
-    -------
-    TwoSampleTest
-
     Examples
     --------
     >>> test = ks([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0])
@@ -95,10 +80,10 @@ def mmd(
 ) -> TwoSampleTest:
     """Compare two samples by the unbiased squared maximum mean discrepancy, permuting the labels.
 
-    Null hypothesis: all points of `x` and `y` are independent draws of one law; the level is exact at any
-    size. The Gaussian kernel ``exp(-|a - b|^2 / (2 bandwidth^2))`` sees differences on the scale of the
-    bandwidth: at the default a shift is seen well, a wrong spread needs far more points, and coordinates
-    with small units are not seen at all beside coordinates with large ones.
+    Null hypothesis: all points of `x` and `y` are independent draws of one law; the level is exact at any size. The
+    Gaussian kernel ``exp(-|a - b|^2 / (2 bandwidth^2))`` sees differences on the scale of the bandwidth: at the default
+    a shift is seen well, a wrong spread needs far more points, and coordinates with small units are not seen at all
+    beside coordinates with large ones. The statistic carries the rounding of single precision, about 1e-7.
 
     Parameters
     ----------
@@ -112,11 +97,6 @@ def mmd(
         Length scale of the kernel; it must not be chosen by looking at which point is in which sample.
         By default the median distance between pooled points (a thousand of them, evenly spaced in sorted
         order): a function of the pooled set, which no relabelling changes, so the level stays exact.
-
-    Returns
-    -------
-    TwoSampleTest
-        The statistic carries the rounding of single precision, about 1e-7.
 
     Examples
     --------
@@ -138,17 +118,8 @@ def energy(x: ArrayLike, y: ArrayLike, *, rng: Generator, permutations: int = 99
 
     Parameters
     ----------
-    x, y : array_like, shape (n,) or (n, d) and (m,) or (m, d)
-        The samples.
-    rng : Generator
-        Draws the permutations.
-    permutations : int
-        The p-value is a multiple of ``1 / (permutations + 1)``.
-
-    Returns
-    -------
-    TwoSampleTest
-        The statistic, in the units of the points, carries the rounding of single precision.
+    x, y, rng, permutations
+        As in `mmd`; the statistic is in the units of the points.
 
     Examples
     --------

@@ -128,7 +128,7 @@ def _batched_equals_scalar(study: Study, block: Block, model: Any, procedure: An
     y = np.stack([np.asarray(one) for one in block.y])
     whole = Study(study.belief, model, procedure, f=study.functions, seed=study.seed, batch=block.b)
     _conforms("able to take batches", lambda: preflight(whole))
-    output, alone = whole.learn(y, Streams(study.seed).generator("procedure")), block.outputs.whole
+    output, alone = whole.learn(y, lambda: Streams(study.seed).generator("procedure")), block.outputs.whole
     _truthful(whole, Block(whole, block.streams, block.index, block.theta, y, output), study.seed)
     for f in study.functions:
         one_by_one, at_once = law_of(alone, f), law_of(output, f)

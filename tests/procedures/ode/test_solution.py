@@ -226,6 +226,7 @@ def test_reference_follows_time() -> None:
         assert stepwise(t)[:, 0] == pytest.approx([np.sin(t) - np.sin(1), 2 * (np.sin(t) - np.sin(1))], abs=1e-11)
 
 
+@pytest.mark.slow
 def test_reference_keeps_failures_to_themselves() -> None:
     """Problems that blow up, raise or become nan are nan; the others in their group are right."""
 

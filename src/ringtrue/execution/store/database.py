@@ -10,29 +10,29 @@ import contextlib
 import os
 import sqlite3
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from ...errors import StoreBusy, StoreDamaged, StoreError
-from .packing import Unreadable
+from . import format1
+from .codec import Row, Unreadable
 
-Row = tuple[Any, ...]
 PathLike = str | os.PathLike[str]
 
 #: "ring", the mark of our files among those of SQLite.
 _APPLICATION = 0x72696E67
-_FORMAT = 1
+#: What is written. Format 1 can be read.
+FORMAT = 2
+# Arrays come last in every table: SQLite then reads what is before them without them.
+_BLOCKS = "(first INTEGER PRIMARY KEY, count INTEGER NOT NULL, checksum BLOB NOT NULL, arrays BLOB NOT NULL)"
 _TABLES = {
     "meta": "CREATE TABLE meta (copy INTEGER PRIMARY KEY, text TEXT NOT NULL, checksum BLOB NOT NULL)",
-    # Arrays come last in every table: SQLite then reads what is before them without them.
     "spans": "CREATE TABLE spans (first INTEGER PRIMARY KEY, count INTEGER NOT NULL, lost INTEGER NOT NULL, "
-    "written REAL NOT NULL, seconds REAL NOT NULL, notes TEXT NOT NULL, failures TEXT NOT NULL, "
-    "record BLOB NOT NULL, checksum BLOB NOT NULL, arrays BLOB NOT NULL)",
-    "draws": "CREATE TABLE draws (first INTEGER PRIMARY KEY, count INTEGER NOT NULL, names TEXT NOT NULL, "
+    "written REAL NOT NULL, seconds REAL NOT NULL, failures TEXT NOT NULL, record BLOB NOT NULL, "
     "checksum BLOB NOT NULL, arrays BLOB NOT NULL)",
-    "reference": "CREATE TABLE reference (first INTEGER PRIMARY KEY, count INTEGER NOT NULL, checksum BLOB NOT NULL, "
-    "arrays BLOB NOT NULL)",
+    "draws": f"CREATE TABLE draws {_BLOCKS}",
+    "reference": f"CREATE TABLE reference {_BLOCKS}",
 }
 #: Seconds to wait for another's transaction.
 _PATIENCE = 60.0
@@ -55,7 +55,7 @@ class Lock:
                 self.path.touch()
         with contextlib.suppress(FileNotFoundError):
             before = self.path.stat()
-            self._db = sqlite3.connect(self.path, timeout=0, isolation_level=None)
+            self._db = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
             close_with(self, self._db)
             try:
                 self._db.execute("BEGIN EXCLUSIVE")
@@ -127,7 +127,8 @@ def close_with(owner: Any, db: sqlite3.Connection) -> None:
 
 
 def _close_mine(db: sqlite3.Connection, process: int) -> None:
-    # A forked process has it too, and must not touch it; nor may another thread, which a collector may run in.
+    # A forked process has it too, and must not touch it. A collector may run in any thread of this one, which is why
+    # connections are not bound to theirs (check_same_thread): they would refuse to be closed here.
     if os.getpid() == process:
         with contextlib.suppress(sqlite3.Error):
             db.close()
@@ -135,7 +136,9 @@ def _close_mine(db: sqlite3.Connection, process: int) -> None:
 
 def connect(path: Path, mode: str, *more: str) -> sqlite3.Connection:
     """Open a file with some more settings; ``mode`` is SQLite's: "rwc" creates it, "rw" does not."""
-    db = sqlite3.connect(f"{path.as_uri()}?mode={mode}", uri=True, timeout=_PATIENCE, isolation_level=None)
+    db = sqlite3.connect(
+        f"{path.as_uri()}?mode={mode}", uri=True, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
+    )
     # A file that shrinks under a memory map kills the process.
     settings = (*more, "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "synchronous=FULL")
     try:
@@ -157,28 +160,23 @@ def is_blank(db: sqlite3.Connection) -> bool:
     return not tables and _number(db, "application_id") == 0
 
 
-def need_ours(path: Path, db: sqlite3.Connection) -> None:
-    """Refuse files that are not stores, or not of this format."""
+def need_ours(path: Path, db: sqlite3.Connection) -> int:
+    """Return the format of a store; refuse files that are not stores, or of a format that is not known."""
     if is_blank(db):
         raise StoreError(f"{path} is empty: its run ended before anything was written; run it again.")
     if _number(db, "application_id") != _APPLICATION:
         raise StoreError(f"{path} is an SQLite file, but not a store of ringtrue; pass another file name.")
     version = _number(db, "user_version")
-    if version > _FORMAT:
+    if version > FORMAT:
         raise StoreError(
-            f"{path} has format {version}, but this version of ringtrue reads formats up to {_FORMAT}; update ringtrue."
+            f"{path} has format {version}, but this version of ringtrue reads formats up to {FORMAT}; update ringtrue."
         )
     # Views and triggers run when they are read: a file with anything but our tables is not touched.
     there = db.execute("SELECT type, name, sql FROM sqlite_master ORDER BY rowid LIMIT 9").fetchall()
-    if version != _FORMAT or there != [("table", name, sql) for name, sql in _TABLES.items()]:
+    tables = {1: format1.TABLES, FORMAT: _TABLES}.get(version, {})
+    if there != [("table", name, sql) for name, sql in tables.items()]:
         raise damaged(path, "its tables are not those of a store")
-
-
-def select(db: sqlite3.Connection, table: str, columns: Sequence[str], where: str = "1", *values: int) -> Iterator[Row]:
-    """Return rows of a table in order."""
-    cursor = db.execute(f"SELECT {', '.join(columns)} FROM {table} WHERE {where} ORDER BY first", values)
-    with contextlib.closing(cursor):
-        yield from cursor
+    return version
 
 
 def insert(db: sqlite3.Connection, table: str, values: Iterable[Row]) -> None:
@@ -246,9 +244,14 @@ def naming(path: Path, what: str) -> Iterator[None]:
         raise damaged(path, f"{what} cannot be used, because {error}") from error
 
 
+def put_meta(db: sqlite3.Connection, rows: Iterable[Row]) -> None:
+    """Write the description of a store, inside a transaction."""
+    db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", rows)
+
+
 def create_tables(db: sqlite3.Connection) -> None:
     """Make a blank file a store, inside a transaction."""
     for statement in _TABLES.values():
         db.execute(statement)
     db.execute(f"PRAGMA application_id={_APPLICATION}")
-    db.execute(f"PRAGMA user_version={_FORMAT}")
+    db.execute(f"PRAGMA user_version={FORMAT}")

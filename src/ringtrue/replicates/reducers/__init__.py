@@ -55,3 +55,6 @@ def reduce(block: Block, keep: str | None = None) -> dict[str, NDArray[Any]]:
         parts = [reduce(block.alone(j), keep) for j in range(block.b)]
     forms = {name: {part[name].shape[1:] if name in part else None for part in parts} for name in parts[0]}
     return {name: np.concatenate([part[name] for part in parts]) for name, form in forms.items() if len(form) == 1}
+
+
+reducers()  # the files of this folder are imported with it

@@ -85,11 +85,6 @@ def distance(values: ArrayLike, *, draws: int | None = None, confidence: float =
     lost : int
         Replicates of unknown value; m of them move the empirical law by at most m / (n + m).
 
-    Returns
-    -------
-    Interval
-        Named "distance", ideal 0.
-
     Examples
     --------
     >>> print(distance((np.arange(100) + 0.5) / 100))
@@ -124,18 +119,13 @@ def wasserstein(values: ArrayLike, *, draws: int | None = None, confidence: floa
     values, draws, confidence, lost
         As in :func:`distance`.
 
-    Returns
-    -------
-    Interval
-        Named "W1 distance", ideal 0. The estimate is free of the plug-in's upward bias: it is the distance of which
-        the plug-in would be the median.
-
     Notes
     -----
-    The interval is the set of distances D for which the plug-in is no outlier among those of a deviation of size D with
-    the noise of the empirical law, at both ends in the direction the data make likeliest. Where D is 0 there is no
-    two-sided interval of exact coverage: its lower end is then 0 with probability 0.975, and that is what it covers.
-    A nominal 95 % interval was measured (200 repetitions, 1000 where those left 0.93 to 0.97; z Gaussian, Gamma(4) and
+    The estimate is free of the plug-in's upward bias: it is the distance of which the plug-in would be the median. The
+    interval is the set of distances D for which the plug-in is no outlier among those of a deviation of size D with the
+    noise of the empirical law, at both ends in the direction the data make likeliest. Where D is 0 there is no
+    two-sided interval of exact coverage: its lower end is then 0 with probability 0.975, and that is what it covers. A
+    nominal 95 % interval was measured (200 repetitions, 1000 where those left 0.93 to 0.97; z Gaussian, Gamma(4) and
     t_5, each with variance 1, with variance 2, and shifted by 0.3; exact u and M = 9, 19, 99 at n = 200 and 1000) to
     cover 0.965 to 0.995 at distance 0, up to 0.995 where the distance is below about 1 / sqrt(n) (0.4 / sqrt(n) is
     noise), and 0.93 to 0.97 beyond, but 0.925 for the shifted Gamma(4), exact, at n = 200. Its noise is two thousand
@@ -168,16 +158,11 @@ def cramer_von_mises(
     values, draws, confidence, lost
         As in :func:`distance`.
 
-    Returns
-    -------
-    Interval
-        Named "CvM distance", ideal 0. The estimate is unbiased, except that it is never below 0.
-
     Notes
     -----
-    The interval is made as that of :func:`wasserstein`, for the root, and squared; where the distance is 0 it covers
-    0.975. Measured as there it covers 0.955 to 0.985 at 0, up to 0.995 where the root is below about 1 / sqrt(n), and
-    0.93 to 0.97 beyond.
+    The estimate is unbiased, except that it is never below 0. The interval is made as that of :func:`wasserstein`, for
+    the root, and squared; where the distance is 0 it covers 0.975. Measured as there it covers 0.955 to 0.985 at 0, up
+    to 0.995 where the root is below about 1 / sqrt(n), and 0.93 to 0.97 beyond.
 
     Examples
     --------
@@ -209,11 +194,6 @@ def variance_ratio(values: ArrayLike, *, draws: int | None = None, confidence: f
     draws : int, optional
         The number of draws M. The moments R / M and R (R - 1) / (M (M - 1)) are unbiased for those of u, so that
         the estimate is of the same number for all M but 1, which says nothing of it: nan in [0, 3].
-
-    Returns
-    -------
-    Interval
-        Named "variance of u", in units of 1/12: ideal 1, at most 3.
 
     Notes
     -----

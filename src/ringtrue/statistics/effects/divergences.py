@@ -33,19 +33,14 @@ def divergence(values: ArrayLike, *, draws: int | None = None, confidence: float
     lost : int
         Replicates of unknown value; even one could make the divergence as large as it likes, so that nothing is known.
 
-    Returns
-    -------
-    Interval
-        Named "KL divergence", ideal 0. The estimate is freed of its upward bias, about 1/n, and is never below 0.
-
     Notes
     -----
-    The gain is taken for a scaled noncentral chi-squared variable with the mean that the sandwich gives it and the
-    variance that the gains show; the quantiles are Student's with Satterthwaite's degrees of freedom. Where there is
-    nothing to gain no two-sided interval can have exact coverage: its lower end is then 0 with probability 0.975 or
-    more. A nominal 95 % interval was measured (repetitions, laws and sizes as for ``wasserstein``) to cover 0.94 to
-    0.99 where there is nothing to gain, up to 0.995 where there is little, and 0.93 to 0.97 elsewhere, but 0.925 for
-    t_5 with variance 2 at n = 200, exact z.
+    The estimate is freed of its upward bias, about 1/n, and is never below 0. The gain is taken for a scaled noncentral
+    chi-squared variable with the mean that the sandwich gives it and the variance that the gains show; the quantiles
+    are Student's with Satterthwaite's degrees of freedom. Where there is nothing to gain no two-sided interval can have
+    exact coverage: its lower end is then 0 with probability 0.975 or more. A nominal 95 % interval was measured
+    (repetitions, laws and sizes as for ``wasserstein``) to cover 0.94 to 0.99 where there is nothing to gain, up to
+    0.995 where there is little, and 0.93 to 0.97 elsewhere, but 0.925 for t_5 with variance 2 at n = 200, exact z.
 
     Examples
     --------

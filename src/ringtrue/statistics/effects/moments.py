@@ -34,8 +34,7 @@ def moment_spread_and_bias(values: ArrayLike, *, draws: int | None = None) -> Mo
     Returns
     -------
     MomentFit
-        ``spread`` (0 or inf where the moments allow no other; nan for M = 1 or if all u are 0 or all 1) and
-        ``bias``.
+        The spread is 0 or inf where the moments allow no other; nan for M = 1 or if all u are 0 or all 1.
 
     Notes
     -----

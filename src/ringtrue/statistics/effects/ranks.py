@@ -33,7 +33,7 @@ class Efficiency:
 
 
 def rank_probabilities(draws: int, *, spread: float = 1.0, bias: float = 0.0) -> Floats:
-    """Compute the law of the rank among M draws when z ~ N(bias, spread^2).
+    """Compute P(R = r), r = 0, ..., M, for the rank among M draws when z ~ N(bias, spread^2).
 
     Parameters
     ----------
@@ -41,11 +41,6 @@ def rank_probabilities(draws: int, *, spread: float = 1.0, bias: float = 0.0) ->
         The number of draws M, at most 2000.
     spread, bias : float
         The law of z; spread between 0.03 and 300.
-
-    Returns
-    -------
-    ndarray, shape (draws + 1,)
-        P(R = r), r = 0, ..., M.
 
     Examples
     --------
@@ -65,17 +60,8 @@ def rank_efficiency(draws: int) -> Efficiency:
     """Compute how much of the information about spread and bias ranks among M draws keep.
 
     This is the Fisher information of the rank likelihood at calibration, relative to exact u: divide a number of
-    replicates planned for exact u by it. It is a local quantity and says nothing about large errors.
-
-    Parameters
-    ----------
-    draws : int
-        The number of draws M.
-
-    Returns
-    -------
-    Efficiency
-        For spread (0 at M = 1) and bias.
+    replicates planned for exact u by it. It is a local quantity and says nothing about large errors; M = 1 keeps
+    nothing of the spread.
 
     Examples
     --------

@@ -193,12 +193,7 @@ class Influences:
 def influences(values: ArrayLike, *, draws: int | None = None) -> Influences | None:
     """Return the influence of each replicate on bias and log spread; None if one of them has no finite estimate.
 
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        Normal scores z; with `draws`, integer ranks in {0, ..., draws}.
-    draws : int, optional
-        The number of draws M.
+    `values` and `draws` are those of `spread_and_bias`.
 
     Examples
     --------

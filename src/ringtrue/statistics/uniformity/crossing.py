@@ -29,12 +29,7 @@ class Bounds(NamedTuple):
 
 
 def order_bounds(lower: ArrayLike, upper: ArrayLike) -> Bounds:
-    """Turn bounds on the order statistics into bounds on the counts.
-
-    Parameters
-    ----------
-    lower, upper : array_like, shape (n,)
-        The event is ``lower[i] < U_(i+1) < upper[i]`` for every i.
+    """Turn bounds ``lower[i] < U_(i+1) < upper[i]`` on the order statistics into bounds on the counts.
 
     Examples
     --------
@@ -65,7 +60,7 @@ def stay_probability(bounds: Bounds, n: int) -> float:
     Returns
     -------
     float
-        P(low_k <= #{U_i <= t_k} <= high_k for every k), absolute error about 1e-13.
+        With an absolute error of about 1e-13.
 
     Notes
     -----

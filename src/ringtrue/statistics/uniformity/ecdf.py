@@ -26,15 +26,8 @@ _ALL_POINTS, _GRID = 1000, 161
 class Band:
     """A simultaneous band for an empirical distribution function.
 
-    Attributes
-    ----------
-    points : ndarray, shape (k,)
-        Where the band is defined. On ranks these are k / (draws + 1), where the empirical distribution
-        function is the proportion of ranks below k.
-    low, high : ndarray, shape (k,)
-        Bounds on the proportion of u at or below each point; both are allowed values.
-    gamma : float
-        The pointwise two-sided level of the band.
+    ``low`` and ``high``, both allowed, bound the proportion of u at or below each of the ``points``; on ranks these are
+    k / (draws + 1), and the proportion is that of ranks below k. ``gamma`` is the pointwise two-sided tail.
     """
 
     points: Floats
@@ -51,10 +44,8 @@ def ecdf_gamma(u: ArrayLike, *, draws: int | None = None, lost: int = 0) -> Unif
 
     Parameters
     ----------
-    u : array_like, shape (n,)
-        Values in [0, 1], or ranks in {0, ..., draws}.
-    draws : int, optional
-        Number of draws behind each rank.
+    u, draws
+        As in `ks`.
     lost : int
         Number of further replicates whose values are unknown. The p-value is then an upper bound of the
         one that any values for them would give: at each point the lost may lie on whichever side is better.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -114,13 +115,6 @@ def kuiper(u: ArrayLike, *, draws: int | None = None) -> UniformityTest:
 
     Sees wrong spread better than `ks`, bias worse. Does not depend on where the circle [0, 1] is cut.
 
-    Parameters
-    ----------
-    u : array_like, shape (n,)
-        Values in [0, 1], or ranks in {0, ..., draws}.
-    draws : int, optional
-        Number of draws behind each rank.
-
     Notes
     -----
     On the continuum Stephens' finite-sample form of the limit law (conservative by up to 5 % of p); on
@@ -139,13 +133,6 @@ def watson(u: ArrayLike, *, draws: int | None = None) -> UniformityTest:
 
     Sees wrong spread better than `cramer_von_mises`, bias worse. Invariant under rotations of [0, 1].
 
-    Parameters
-    ----------
-    u : array_like, shape (n,)
-        Values in [0, 1], or ranks in {0, ..., draws}.
-    draws : int, optional
-        Number of draws behind each rank.
-
     Notes
     -----
     P-values as for `kuiper`.
@@ -162,13 +149,6 @@ def cramer_von_mises(u: ArrayLike, *, draws: int | None = None) -> UniformityTes
     """Test uniformity by the mean squared distance between two distribution functions.
 
     Sees bias; weak against wrong spread, nearly blind to rare outliers.
-
-    Parameters
-    ----------
-    u : array_like, shape (n,)
-        Values in [0, 1], or ranks in {0, ..., draws}.
-    draws : int, optional
-        Number of draws behind each rank.
 
     Notes
     -----
@@ -189,13 +169,6 @@ def anderson_darling(u: ArrayLike, *, draws: int | None = None) -> UniformityTes
     The best of the classical tests for bias and over-confidence together; slow to see one wild value
     among many.
 
-    Parameters
-    ----------
-    u : array_like, shape (n,)
-        Values in [0, 1], or ranks in {0, ..., draws}.
-    draws : int, optional
-        Number of draws behind each rank.
-
     Notes
     -----
     On the continuum Smirnov's integral for the limit law with a correction of order 1/n found by
@@ -214,12 +187,12 @@ def _edf_test(method: str, sample: Sample) -> UniformityTest:
     if sample.draws is not None:
         points = _sub_lattice(sample.draws)
         deviations = np.cumsum(sample.counts)[points - 1] - n * points / (sample.draws + 1)
-        statistic = float(_LATTICE[method](deviations[None, :], points / (sample.draws + 1), n)[0])
+        statistic = float(_EDF[method].lattice(deviations[None, :], points / (sample.draws + 1), n)[0])
         return as_result(method, statistic, _simulated_tail(method, n, sample.draws, statistic))
-    statistic = float(_CONTINUUM[method](sample.sorted[None, :])[0])
+    statistic = float(_EDF[method].continuum(sample.sorted[None, :])[0])
     if n < 5:
         return as_result(method, statistic, _simulated_tail(method, n, None, statistic))
-    return as_result(method, statistic, _LIMIT[method](statistic, n))
+    return as_result(method, statistic, _EDF[method].tail(statistic, n))
 
 
 def _sub_lattice(draws: int) -> Ints:
@@ -252,14 +225,6 @@ def _ad_statistic(ordered: Floats) -> Floats:
     return np.asarray(-n - logs @ (2.0 * np.arange(1, n + 1) - 1.0) / n)
 
 
-_CONTINUUM: Mapping[str, Callable[[Floats], Floats]] = {
-    "kuiper": _kuiper_statistic,
-    "watson": _watson_statistic,
-    "cramer_von_mises": _cvm_statistic,
-    "anderson_darling": _ad_statistic,
-}
-
-
 def _kuiper_lattice(deviations: Floats, t: Floats, n: int) -> Floats:
     return np.asarray((deviations.max(axis=1).clip(0.0) - deviations.min(axis=1).clip(None, 0.0)) / n)
 
@@ -275,14 +240,6 @@ def _watson_lattice(deviations: Floats, t: Floats, n: int) -> Floats:
 
 def _ad_lattice(deviations: Floats, t: Floats, n: int) -> Floats:
     return np.asarray(np.square(deviations) @ (np.diff(t, append=1.0) / (t * (1.0 - t))) / n)
-
-
-_LATTICE: Mapping[str, Callable[[Floats, Floats, int], Floats]] = {
-    "kuiper": _kuiper_lattice,
-    "watson": _watson_lattice,
-    "cramer_von_mises": _cvm_lattice,
-    "anderson_darling": _ad_lattice,
-}
 
 
 def _kuiper_limit(statistic: float, n: int) -> float:
@@ -313,11 +270,19 @@ def _ad_limit(statistic: float, n: int) -> float:
     return p * (1.0 - 0.11 * float(np.log(max(p, TINY))) / n)
 
 
-_LIMIT: Mapping[str, Callable[[float, int], float]] = {
-    "kuiper": _kuiper_limit,
-    "watson": _watson_limit,
-    "cramer_von_mises": _cvm_limit,
-    "anderson_darling": _ad_limit,
+class _Edf(NamedTuple):
+    """A statistic of sorted values (samples, n), and of deviations on a lattice; its tail on the continuum."""
+
+    continuum: Callable[[Floats], Floats]
+    lattice: Callable[[Floats, Floats, int], Floats]
+    tail: Callable[[float, int], float]
+
+
+_EDF: Mapping[str, _Edf] = {
+    "kuiper": _Edf(_kuiper_statistic, _kuiper_lattice, _kuiper_limit),
+    "watson": _Edf(_watson_statistic, _watson_lattice, _watson_limit),
+    "cramer_von_mises": _Edf(_cvm_statistic, _cvm_lattice, _cvm_limit),
+    "anderson_darling": _Edf(_ad_statistic, _ad_lattice, _ad_limit),
 }
 
 
@@ -347,14 +312,14 @@ def _simulated_null(method: str, n: int, draws: int | None) -> Floats:
     """Sorted statistics of simulated null samples; a fixed seed makes the p-value a function of the data."""
     rng = np.random.default_rng(9)
     if draws is None:
-        return np.sort(_CONTINUUM[method](np.sort(rng.random((SIMULATIONS, n)), axis=1)))
+        return np.sort(_EDF[method].continuum(np.sort(rng.random((SIMULATIONS, n)), axis=1)))
     t = _sub_lattice(draws) / (draws + 1)
     probabilities = np.diff(t, prepend=0.0, append=1.0)
     rows = max(1, 2_000_000 // probabilities.size)
     parts = []
     for start in range(0, SIMULATIONS, rows):
         counts = multinomial(n, probabilities, min(rows, SIMULATIONS - start), rng)
-        parts.append(_LATTICE[method](np.cumsum(counts, axis=1)[:, :-1] - n * t, t, n))
+        parts.append(_EDF[method].lattice(np.cumsum(counts, axis=1)[:, :-1] - n * t, t, n))
     return np.sort(np.concatenate(parts))
 
 

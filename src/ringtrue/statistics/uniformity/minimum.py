@@ -38,12 +38,8 @@ def combination(u: ArrayLike, *, draws: int | None = None, z: ArrayLike | None =
 
     Parameters
     ----------
-    u : array_like, shape (n,)
-        Values in [0, 1], or ranks in {0, ..., draws}.
-    draws : int, optional
-        Number of draws behind each rank.
-    z : array_like, shape (n,), optional
-        The normal scores of u where they are known more accurately than u near 0 and 1 can say.
+    u, draws, z
+        As in `cook`.
 
     Notes
     -----
@@ -69,21 +65,9 @@ def _components(sample: Sample) -> list[UniformityTest]:
 
 
 def adjusted_minimum(smallest: float, n: int, draws: int | None) -> float:
-    """Turn the smallest of the component p-values into a p-value.
+    """Turn the smallest p-value of n values, in (0, 1], into a p-value.
 
-    Parameters
-    ----------
-    smallest : float
-        The smallest component p-value, in (0, 1].
-    n : int
-        Number of values tested.
-    draws : int or None
-        Number of draws behind each rank, None on the continuum.
-
-    Returns
-    -------
-    float
-        Non-decreasing in `smallest`. Below 2e-4 the factor rises to Bonferroni's within two decades.
+    It never falls as `smallest` grows. Below 2e-4 the factor rises to Bonferroni's within two decades.
 
     Examples
     --------

@@ -28,15 +28,11 @@ _SAMPLED = 1e-8
 
 @lru_cache(maxsize=64)
 def normal_scores(draws: int) -> Floats:
-    """Return E[z | r] and E[z^2 - 1 | r] for every rank r in {0, ..., draws}.
+    """Return E[z | r] and E[z^2 - 1 | r], (2, draws + 1), for every rank r in {0, ..., draws}.
 
     Given u, the rank is Binomial(draws, u); given the rank r, u is Beta(r + 1, draws - r + 1). The
     scores are the conditional means of z = Phi^-1(u) and z^2 - 1, which are the efficient scores for
     bias and for spread when only ranks are known. Both have mean zero over the ranks.
-
-    Returns
-    -------
-    ndarray, shape (2, draws + 1)
 
     Examples
     --------
@@ -74,13 +70,8 @@ def _cell_scores(draws: int) -> Floats:
 def polynomial_scores(draws: int, order: int) -> Floats:
     """Return the polynomials of degree 1 to `order` that are orthonormal over the ranks.
 
-    They are the Gram polynomials: the discrete counterpart of Legendre's. There are at most `draws`
-    of them.
-
-    Returns
-    -------
-    ndarray, shape (order, draws + 1)
-        Each row has mean zero and mean square one over {0, ..., draws}.
+    They are the Gram polynomials, the discrete counterpart of Legendre's; there are at most `draws` of them. Each row
+    has mean zero and mean square one over {0, ..., draws}.
 
     Examples
     --------
@@ -110,12 +101,6 @@ def sum_tails(scores: Floats, counts: Ints) -> tuple[float, float]:
     fraction of their standard deviation (1/128, coarser above 42000 ranks), so the sum is an
     integer and its law an n-fold convolution, computed by FFT after exponential tilting: exact for the
     rounded scores at any n and any number of draws, with relative accuracy in the tails.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (M + 1,)
-    counts : ndarray, shape (M + 1,)
-        How often each rank occurred.
 
     Examples
     --------
@@ -193,7 +178,7 @@ def _saddlepoint(centred: Floats, frequency: Floats) -> float:
 
 
 class QuadraticLaw:
-    """The law of n |mean score vector|^2 when the n cells are drawn iid with given probabilities.
+    """The law of n |mean score vector|^2, scores being (k, cells), for n cells drawn iid with given probabilities.
 
     The score vectors have mean zero and identity covariance, so the limit is chi-square with as many
     degrees of freedom as rows. That limit is anti-conservative far out and at small n (at n = 20 the
@@ -209,12 +194,6 @@ class QuadraticLaw:
       n = 50, 200 and 1000, down to 1e-6, for four polynomials; elsewhere this is an extrapolation;
     * beyond, p stays where it is until a Chernoff bound falls below it. The bound's variance proxy is
       maximised numerically over a fixed set of directions, with 5 % added, so it is not a proof.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (k, cells)
-    probabilities : ndarray, shape (cells,)
-    n : int
     """
 
     def __init__(self, scores: Floats, probabilities: Floats, n: int) -> None:

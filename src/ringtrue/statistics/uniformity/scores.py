@@ -27,10 +27,8 @@ def neyman(u: ArrayLike, *, draws: int | None = None, order: int = 4) -> Uniform
 
     Parameters
     ----------
-    u : array_like, shape (n,)
-        Values in [0, 1], or ranks in {0, ..., draws}.
-    draws : int, optional
-        Number of draws behind each rank.
+    u, draws
+        As in `ks`.
     order : int
         Number of polynomials.
 
@@ -96,10 +94,8 @@ def binned_chi2(u: ArrayLike, *, draws: int | None = None, bins: int | None = No
 
     Parameters
     ----------
-    u : array_like, shape (n,)
-        Values in [0, 1], or ranks in {0, ..., draws}.
-    draws : int, optional
-        Number of draws behind each rank.
+    u, draws
+        As in `ks`.
     bins : int, optional
         Number of bins; by default as many as keep five expected in each, at least 2 and at most 20.
 
@@ -177,10 +173,8 @@ def cook(u: ArrayLike, *, draws: int | None = None, z: ArrayLike | None = None) 
 
     Parameters
     ----------
-    u : array_like, shape (n,)
-        Values in [0, 1], or ranks in {0, ..., draws}.
-    draws : int, optional
-        Number of draws behind each rank, at least 2.
+    u, draws
+        As in `ks`; at least 2 draws.
     z : array_like, shape (n,), optional
         The normal scores of u where they are known more accurately than u near 0 and 1 can say.
 
@@ -219,12 +213,8 @@ def mean_z(u: ArrayLike, *, draws: int | None = None, z: ArrayLike | None = None
 
     Parameters
     ----------
-    u : array_like, shape (n,)
-        Values in [0, 1], or ranks in {0, ..., draws}.
-    draws : int, optional
-        Number of draws behind each rank.
-    z : array_like, shape (n,), optional
-        The normal scores of u where they are known more accurately than u near 0 and 1 can say.
+    u, draws, z
+        As in `cook`.
 
     Notes
     -----

@@ -1,0 +1,67 @@
+"""Ranges (first, stop) of replicates: what is there, what is missing."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Sequence
+
+Range = tuple[int, int]
+
+
+def merged(ranges: Iterable[Range]) -> list[Range]:
+    """Return ranges in order, adjacent ones as one.
+
+    Examples
+    --------
+    >>> merged([(5, 7), (0, 2), (2, 4)])
+    [(0, 4), (5, 7)]
+    """
+    found: list[Range] = []
+    for first, stop in sorted(ranges):
+        if found and found[-1][1] == first:
+            found[-1] = (found[-1][0], stop)
+        else:
+            found.append((first, stop))
+    return found
+
+
+def include(ranges: list[Range], new: Range) -> None:
+    """Put a range among others that are merged, in place."""
+    place = bisect.bisect(ranges, new)
+    near = slice(max(place - 1, 0), place + 1)
+    ranges[near] = merged([*ranges[near], new])
+
+
+def gaps(ranges: Sequence[Range], start: int, stop: int) -> list[Range]:
+    """Return what merged ranges leave out between two numbers.
+
+    Examples
+    --------
+    >>> gaps([(0, 4), (5, 7)], 2, 9)
+    [(4, 5), (7, 9)]
+    """
+    found, at = [], start
+    for first, end in ranges[max(bisect.bisect(ranges, (start, start)) - 1, 0) :]:
+        if first >= stop:
+            break
+        if first > at:
+            found.append((at, first))
+        at = max(at, end)
+    return found + ([(at, stop)] if at < stop else [])
+
+
+def length(ranges: Iterable[Range]) -> int:
+    """Return how many numbers are in ranges."""
+    return sum(stop - first for first, stop in ranges)
+
+
+def said(ranges: Sequence[Range]) -> str:
+    """Name the first few ranges.
+
+    Examples
+    --------
+    >>> said([(0, 4), (5, 7)])
+    '0 to 3, 5 to 6'
+    """
+    shown = ", ".join(f"{first} to {stop - 1}" for first, stop in ranges[:3])
+    return shown + (", ..." if len(ranges) > 3 else "")

@@ -1,0 +1,55 @@
+"""Other questions to a run that was kept: replicates from the draws in a store, without the study's code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InvalidStudy
+from ...replicates.given import replicates_from_draws
+from ...replicates.record import THINNED, Replicates
+from .store import Store
+
+
+def recompute(store: Any, *, f: Any, belief: Any = None) -> Replicates:
+    """Ask a stored run about other test functions, from the draws it kept.
+
+    Parameters
+    ----------
+    store
+        A file made with ``run(study, n=..., store=..., keep="draws")``.
+    f
+        Test functions of the parameter, as in :class:`~ringtrue.Study`.
+    belief
+        mu0, if the weak level is to be tested; a store does not hold it.
+
+    Notes
+    -----
+    All draws are read into memory. Where an output had an exact law, ranks among its kept draws take its place.
+    """
+    with Store.read(store) as opened:
+        if opened.keep != "draws":
+            raise InvalidStudy(f"{store} must have draws to ask about, but it was made without keep='draws'.")
+        stored, kept = opened.replicates(), opened.draws(0, opened.n)
+    chains = bool(np.any(stored.treated & THINNED))
+    found = replicates_from_draws(
+        *(_unnamed(kept, name) for name in ("theta", "draws")),
+        f=f,
+        belief=belief,
+        iid=not chains,
+        seed=stored.seed,
+        on_failure="record",
+    )
+    known = {failure.replicate: failure for failure in stored.failures}
+    return replace(found, failures=tuple(known.get(one.replicate, one) for one in found.failures))
+
+
+def _unnamed(parts: Mapping[str, NDArray[Any]], name: str) -> Any:
+    """Return the arrays of a name: one, or a dict of those under it."""
+    if name in parts:
+        return parts[name]
+    return {key.partition("/")[2]: part for key, part in parts.items() if key.startswith(f"{name}/")}

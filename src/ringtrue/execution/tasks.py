@@ -1,0 +1,307 @@
+"""Tasks: spans of replicates, sized by how long replicates take, for whoever computes them.
+
+A task that dies or hangs is cut into single replicates (batches). One that hangs alone, or dies alone twice, is a
+recorded failure: a process may also be killed by others, and then the second time goes well. This module knows no
+stores and no tests, and which replicates end up in which task changes nothing in them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ..errors import InvalidStudy, RingtrueError
+from ..question.study import Study
+from ..replicates.preflight import preflight
+from ..replicates.record import Failure, lost_record
+from ..replicates.reducers import fields
+from ..replicates.simulate import Keep, OnFailure, Outcome, Raised, Recorder, compute, header_of
+
+#: Seconds a task should take: long beside the cost of sending it, short beside what an interruption may lose.
+_TASK_SECONDS = 0.5
+#: How fast tasks may grow while it is not known yet how long replicates take.
+_GROWTH = 8
+#: Tasks handed out per worker: one to do and one to go on with.
+_AHEAD = 2
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What a worker does: some replicates of a study, or its pre-flight."""
+
+    study: Study
+    n: int
+    keep: Keep = None
+    on_failure: OnFailure = "raise"
+
+    def __call__(self, first: int, count: int) -> Outcome:
+        """Compute replicates."""
+        return compute(self.study, first, count, keep=self.keep, on_failure=self.on_failure)
+
+    def checked(self, block: int = 0) -> Outcome | None:
+        """Run the pre-flight from a block on; what is refused is raised, a first replicate that fails is returned."""
+        try:
+            preflight(self.study, block, most=max(min(10, -(-self.n // self.unit) - block), 1))
+        except Raised as raised:
+            if isinstance(raised.error, InvalidStudy):
+                raise raised.error from raised.error.__cause__
+            first = block * (self.study.batch or 1)
+            recorder = Recorder(self.study, first, 1)
+            recorder.lose([first], raised.error, raised.stage)
+            record = recorder.finish()
+            return Outcome(record.part(first, first), record.failures[0], raised.error)
+        return None
+
+    @property
+    def unit(self) -> int:
+        """The fewest replicates that can be computed alone."""
+        return self.study.batch or 1
+
+
+class Crew(Protocol):
+    """Those who compute: how many at a time, and how to hand them replicates."""
+
+    @property
+    def width(self) -> int:
+        """How many tasks are computed at a time."""
+
+    def submit(self, first: int, count: int, expected: float) -> Future[Any]:
+        """Hand out replicates, expected to take some seconds; the result is packed, see :func:`unpacked`."""
+
+    def check(self, block: int) -> Future[Any]:
+        """Hand out the pre-flight."""
+
+    def cause(self, error: BaseException) -> str | None:
+        """Return what to record of a task that did not return; None if it concerns all tasks."""
+
+    def accident(self, error: BaseException) -> bool:
+        """Whether a task may have ended for a reason that is not its own."""
+
+    @property
+    def blames_all(self) -> bool:
+        """Whether a dying process may end tasks that only waited for it."""
+
+
+class Pace:
+    """How many replicates make a task."""
+
+    def __init__(self, unit: int) -> None:
+        self.unit, self.size, self.known = unit, 1, False
+        self.replicates, self.seconds = 0, 0.0
+
+    def seen(self, replicates: int, seconds: float) -> None:
+        """Learn from a finished task."""
+        self.replicates, self.seconds = self.replicates + replicates, self.seconds + seconds
+        fitting = max(int(_TASK_SECONDS / max(self.each, 1e-9) / self.unit), 1)
+        self.size = min(fitting, self.size * _GROWTH)
+
+    @property
+    def each(self) -> float:
+        """Seconds per replicate so far."""
+        return self.seconds / self.replicates if self.replicates else 0.0
+
+    def next(self, left: int, width: int) -> int:
+        """Return the next task's replicates: all workers must have something to do until the end."""
+        share = max(-(-left // (self.unit * width * _AHEAD)), 1)
+        return min(self.size, share) * self.unit
+
+
+def alone(job: Job, todo: Sequence[Range]) -> Iterator[Outcome]:
+    """Compute ranges of replicates in this process, a task at a time."""
+    pace = Pace(job.unit)
+    for first, stop in todo:
+        while first < stop:
+            count = min(pace.next(stop - first, 1), stop - first)
+            outcome = job(first, count)
+            pace.seen(count, outcome.record.seconds)
+            first += count
+            yield outcome
+
+
+def shared(job: Job, todo: Sequence[Range], crew: Crew) -> Iterator[Outcome]:
+    """Compute ranges of replicates with others, in whatever order they come back."""
+    queue, pace, pending = _Queue(todo, job.unit), Pace(job.unit), dict[Future[Any], Range]()
+    try:
+        while queue or pending:
+            while queue.ready(len(pending)) and len(pending) < crew.width * _AHEAD:
+                first, stop = queue.take(pace.next(queue.left, crew.width))
+                pending[crew.submit(first, stop - first, pace.each * (stop - first))] = (first, stop)
+            for future in wait(pending, return_when=FIRST_COMPLETED).done:
+                first, stop = pending.pop(future)
+                outcome = _result(job, crew, queue, future, first, stop)
+                if outcome is not None:
+                    pace.seen(max(outcome.record.n, 1), outcome.record.seconds)
+                    yield outcome
+    finally:
+        for future in pending:
+            future.cancel()
+
+
+def _result(job: Job, crew: Crew, queue: _Queue, future: Future[Any], first: int, stop: int) -> Outcome | None:
+    """Return what a task came to; None if it died and its replicates are queued again, one by one."""
+    try:
+        outcome: Outcome | None = unpacked(future.result())
+        return outcome
+    except InvalidStudy:
+        raise
+    except (Exception, CancelledError, SystemExit) as error:
+        cause = crew.cause(error)
+        if cause is None:
+            raise broken(error) from error
+        if stop - first > job.unit:
+            queue.again(first, stop)
+            return None
+        if crew.accident(error) and queue.spared(first):
+            (queue.apart if crew.blames_all else queue.again)(first, stop)
+            return None
+    failure = Failure(first, "procedure", cause, cause)
+    record = lost_record(header_of(job.study), fields(), first, stop - first, failure)
+    if job.on_failure == "record":
+        return Outcome(record)
+    return Outcome(record.part(first, first), failure)
+
+
+class _Queue:
+    """Replicates still to hand out; those of a task that died come first and one by one, suspects last and alone."""
+
+    def __init__(self, todo: Sequence[Range], unit: int) -> None:
+        self.unit, self.ranges, self.singles, self.suspects = unit, deque(todo), deque[Range](), deque[Range]()
+        self.left = sum(stop - first for first, stop in todo)
+        self._spared: set[int] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self.ranges or self.singles or self.suspects)
+
+    def ready(self, pending: int) -> bool:
+        """Whether there is something to hand out beside so many tasks."""
+        return bool(self.ranges or self.singles or (self.suspects and not pending))
+
+    def take(self, count: int) -> Range:
+        """Return the next replicates, at most ``count``."""
+        if self.singles:
+            first, cut = self.singles.popleft()
+        elif not self.ranges:
+            first, cut = self.suspects.popleft()
+        else:
+            first, stop = self.ranges.popleft()
+            cut = min(first + count, stop)
+            if cut < stop:
+                self.ranges.appendleft((cut, stop))
+        self.left -= cut - first
+        return first, cut
+
+    def again(self, first: int, stop: int) -> None:
+        """Take back the replicates of a task that died."""
+        self.left += stop - first
+        self.singles.extend((i, min(i + self.unit, stop)) for i in range(first, stop, self.unit))
+
+    def apart(self, first: int, stop: int) -> None:
+        """Take back a replicate that is to be tried when nobody else is at work."""
+        self.left += stop - first
+        self.suspects.append((first, stop))
+
+    def spared(self, first: int) -> bool:
+        """Whether a replicate that died alone gets another chance: it does once."""
+        new = first not in self._spared
+        self._spared.add(first)
+        return new
+
+
+def first_check(job: Job, crew: Crew | None) -> Outcome | None:
+    """Have the pre-flight done, by a worker if there are any; if it dies there, a later block is tried."""
+    if crew is None:
+        return job.checked()
+    for block in range(min(3, -(-job.n // job.unit))):
+        try:
+            outcome: Outcome | None = unpacked(crew.check(block).result())
+            return outcome
+        except InvalidStudy:
+            raise
+        except (Exception, CancelledError, SystemExit) as error:
+            if crew.cause(error) is None:
+                raise broken(error) from error
+    return None  # its replicates will be recorded or raised for what they do
+
+
+def once(job: Job, crew: Crew | None, first: int, count: int) -> Outcome:
+    """Compute one block."""
+    (outcome,) = alone(job, [(first, first + count)]) if crew is None else shared(job, [(first, first + count)], crew)
+    return outcome
+
+
+def packed(job: Job) -> bytes:
+    """Return a job as bytes that another process can read, functions of a notebook included."""
+    cloudpickle = _needed("cloudpickle")
+    try:
+        return bytes(cloudpickle.dumps(job))
+    except Exception as error:
+        raise InvalidStudy(
+            f"to be computed elsewhere a study must be something that can be sent, but cloudpickle raised "
+            f"{type(error).__name__}: {error}; make files, locks and models inside the functions that use them."
+        ) from error
+
+
+def _needed(name: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError:
+        raise RingtrueError(f"workers need {name}; run: pip install {name}") from None
+
+
+_jobs: dict[str, Job] = {}
+
+
+def do(digest: str, job: bytes, method: str, *args: int) -> tuple[str, Any]:
+    """Unpack a job, once per process, and do a part of it; exceptions become what can travel."""
+    try:
+        mine = known_job(digest, job)
+    except Exception as error:
+        return "InvalidStudy", f"a worker cannot rebuild the study: {type(error).__name__}: {error}."
+    try:
+        outcome = getattr(mine, method)(*args)
+    except InvalidStudy as error:
+        return type(error).__name__, str(error)
+    return "done", None if outcome is None else Outcome(outcome.record, outcome.failure)
+
+
+def do_numbered(number: int, digest: str, job: bytes, method: str, *args: int) -> tuple[str, Any]:
+    """Do a part of a job; the number makes it another task for executors that remember what a task came to.
+
+    Dask does: without it, a replicate tried again would be told that it died, without being tried.
+    """
+    return do(digest, job, method, *args)
+
+
+def known_job(digest: str, job: bytes) -> Job:
+    """Unpack a job, once per process."""
+    import cloudpickle
+
+    if digest not in _jobs:
+        _jobs.clear()
+        _jobs[digest] = cloudpickle.loads(job)
+    return _jobs[digest]
+
+
+def unpacked(answer: tuple[str, Any]) -> Any:
+    """Return what a worker returned, or raise what it refused."""
+    kind, value = answer
+    if kind == "done":
+        return value
+    from .. import errors
+
+    raise getattr(errors, kind)(value)
+
+
+def broken(error: BaseException) -> RingtrueError:
+    """Return the error that ends a run whose executor is of no more use."""
+    return RingtrueError(
+        f"the executor cannot go on ({type(error).__name__}: {error}); what is done is in the store, if there is one. "
+        f"Run again with another executor, or with workers=, where a dying process costs its own replicate only."
+    )
