@@ -90,8 +90,10 @@ def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> D
         "critical": {level: critical(n) for level, n in many.items()},
         "seconds": time.perf_counter() - started,
     }
+    band = rt.uniformity.band(many["strong"], draws=DRAWS["strong"])
+    drawn = {"t": band.points.tolist(), "low": band.low.tolist(), "high": band.high.tolist(), "level": 0.95}
     curves = [one["curve"] for one in done if one["curve"]]
-    return {"settings": settings, "rows": [one["row"] for one in done], "curves": curves, "band": _band(many["strong"])}
+    return {"settings": settings, "rows": column(done, "row"), "curves": curves, "band": drawn}
 
 
 def _own_seed(seed: int, eps: int, algorithm: Algorithm, level: Level) -> int:
@@ -156,7 +158,7 @@ def _reference(task: Task) -> float | None:
     return REFERENCE[task.eps][LEVELS.index(task.level)] if task.eps in REFERENCE else None
 
 
-def _needed(replicates: rt.Replicates, task: Task, ks: float, p: float) -> dict[str, Any]:
+def _needed(replicates: rt.Replicates, task: Task, ks: float, p: float) -> Row:
     """Return how many replicates the default test and the KS test need to see what was measured, if it was seen.
 
     For KS: sqrt(n) D must exceed the 5 % point by 0.84 standard deviations of the distribution function, at most 1/2.
@@ -178,18 +180,13 @@ def _needed(replicates: rt.Replicates, task: Task, ks: float, p: float) -> dict[
     }
 
 
-def _curve(task: Task, replicates: rt.Replicates) -> dict[str, Any]:
+def _curve(task: Task, replicates: rt.Replicates) -> Data:
     """Return the empirical distribution function of the ranks on their lattice."""
     cells = DRAWS["strong"] + 1
     counts = np.bincount(replicates.rank[:, 0], minlength=cells)
     heights = np.concatenate([[0], np.cumsum(counts)]) / task.n
     points = np.arange(cells + 1) / cells
     return {"eps": task.eps, "algorithm": task.algorithm, "t": points.tolist(), "ecdf": heights.tolist()}
-
-
-def _band(n: int) -> dict[str, Any]:
-    band = rt.uniformity.band(n, draws=DRAWS["strong"])
-    return {"t": band.points.tolist(), "low": band.low.tolist(), "high": band.high.tolist(), "level": 0.95}
 
 
 def critical(n: int) -> float:
@@ -230,21 +227,13 @@ def _line(row: Row) -> str:
 def _claims(rows: Sequence[Row]) -> list[str]:
     """Say what the numbers show."""
     known = [row for row in rows if row["reference"] is not None]
-    rejected = {
-        (algorithm, level): [
-            row["eps"] for row in chosen(rows, algorithm=algorithm, level=level) if row["p_ks"] <= 0.05
-        ]
-        for algorithm in ALGORITHMS
-        for level in LEVELS
-    }
-    noisy = len(rejected["noisy ABC", "strong"]) + len(rejected["noisy ABC", "weak"])
+    rejected = [row for row in rows if row["p_ks"] <= 0.05]
+    seen = {level: column(chosen(rejected, algorithm="ABC", level=level), "eps") for level in LEVELS}
+    noisy = len(chosen(rejected, algorithm="noisy ABC"))
     default = sum(row["p_default"] <= 0.05 for row in chosen(rows, algorithm="noisy ABC"))
     return [
         f"{sum(map(agrees, known))} of {len(known)} statistics with a known population value agree with it.",
-        *(
-            f"ABC, {level}: the KS test rejects at eps = {', '.join(map(str, rejected['ABC', level])) or 'none'}."
-            for level in LEVELS
-        ),
+        *(f"ABC, {k}: the KS test rejects at eps = {', '.join(map(str, seen[k])) or 'none'}." for k in LEVELS),
         f"Noisy ABC: of {len(rows) // 2} tests at 5 % the KS test rejects {noisy} and the default {default}; by "
         f"chance {0.05 * len(rows) / 2:.1f}.",
     ]
