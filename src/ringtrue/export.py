@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ import numpy as np
 
 from .errors import RingtrueError
 from .execution.store import Store
+from .execution.store.identity import versions as run_versions
 from .judgement.column import columns_of
 from .judgement.levels import TestRow, chain, level_of
 from .judgement.result import Result
@@ -231,10 +231,7 @@ def versions() -> dict[str, str]:
     """
     import scipy
 
-    from . import __version__
-
-    own = {"ringtrue": __version__, "numpy": np.__version__, "scipy": scipy.__version__}
-    return {**own, "python": platform.python_version()}
+    return {**run_versions(), "scipy": scipy.__version__}
 
 
 def clean(text: str) -> str:
