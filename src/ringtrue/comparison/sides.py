@@ -141,7 +141,8 @@ def compare(
     need_strong(next(iter(studies.values())))
     ran = {name: _replicates(name, study, n, running) for name, study in studies.items()}
     _need_pairs(ran)
-    results = {name: judge(one, **{"alpha": 1 - confidence, **judging}) for name, one in ran.items()}
+    judging.setdefault("alpha", 1 - confidence)
+    results = {name: judge(one, **judging) for name, one in ran.items()}
     return _compared(ran, results, confidence)
 
 
