@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -231,10 +230,9 @@ def versions() -> dict[str, str]:
     """
     import scipy
 
-    from . import __version__
+    from .execution.store.identity import versions as recorded
 
-    own = {"ringtrue": __version__, "numpy": np.__version__, "scipy": scipy.__version__}
-    return {**own, "python": platform.python_version()}
+    return {**recorded(), "scipy": scipy.__version__}
 
 
 def clean(text: str) -> str:
