@@ -223,7 +223,9 @@ def test_differences_cover() -> None:
     at n = 60, where the interval reaches two and a half: nearly all exclude 0.
     """
     procedures = {"Bayes": BAYES, "belief": DataAgnostic(), "twin": shifted}
-    studies = {name: rt.Study(BELIEF, BAYES.simulate, one, f=rt.identity, batch=4000) for name, one in procedures.items()}
+    studies = {
+        name: rt.Study(BELIEF, BAYES.simulate, one, f=rt.identity, batch=4000) for name, one in procedures.items()
+    }
     ran = {name: rt.run(study, n=60 * 400) for name, study in studies.items()}
     misses, found = 0, 0
     for start in range(0, 60 * 400, 60):

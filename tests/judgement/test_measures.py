@@ -270,7 +270,9 @@ def test_mahalanobis_is_the_quadratic_form() -> None:
     assert f.evaluate(theta, Context(1, output=batch)) == pytest.approx(quadratic_form(theta, mean, cov))
     assert f.evaluate(draws, Context(2, output=batch)) == pytest.approx(quadratic_form(draws, mean, cov))
     assert f.evaluate(theta[0], Context(0, output=one)) == pytest.approx(quadratic_form(theta[0], mean[0], cov[0]))
-    assert f.evaluate(theta, Context(1, output=Repeated(one, 4))) == pytest.approx(quadratic_form(theta, mean[0], cov[0]))
+    assert f.evaluate(theta, Context(1, output=Repeated(one, 4))) == pytest.approx(
+        quadratic_form(theta, mean[0], cov[0])
+    )
     entries = rt.Normal(mean, 2.0)
     assert f.evaluate(draws, Context(2, output=entries)) == pytest.approx(quadratic_form(draws, mean, 4 * np.eye(3)))
 

@@ -320,7 +320,9 @@ def test_ellipsoids_are_too_small_if_outputs_are_too_narrow(eta: float, words: s
     """Small distances are inside, whatever the user calls the Mahalanobis distance."""
     belief = rt.Gaussian(np.zeros(2), np.eye(2))
     result = rt.check(belief, noisy, lambda mu0, y: rt.Gaussian(y / 2, np.eye(2) * eta / 2), n=400, f=f)
-    found = re.search(r"ellipsoids that claim 90 % contain the truth ([\d.]+) % \(.*\) of the time: (.*)", result.sentence)
+    found = re.search(
+        r"ellipsoids that claim 90 % contain the truth ([\d.]+) % \(.*\) of the time: (.*)", result.sentence
+    )
     assert found
     assert found[2].startswith(words)
     assert float(found[1]) == pytest.approx(100 * float((result.replicates.u <= 0.9).mean()), abs=0.5)
@@ -532,9 +534,7 @@ def _imported(text: str) -> set[str]:
 def _computing(text: str) -> set[str]:
     """Return what a module imports that computes: arrays and statistics, but for the type of a number with its ends."""
     allowed = {"ringtrue.statistics.effects.Interval"}
-    return {
-        name for name in _imported(text) if name.startswith(("numpy", "scipy", "ringtrue.statistics"))
-    } - allowed
+    return {name for name in _imported(text) if name.startswith(("numpy", "scipy", "ringtrue.statistics"))} - allowed
 
 
 @pytest.mark.parametrize("file", sorted(SENTENCES.glob("*.py")), ids=lambda file: file.name)
