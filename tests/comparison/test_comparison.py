@@ -394,7 +394,7 @@ def test_settings_of_judging_reach_every_result() -> None:
     assert {result.alpha for result in compared(both, n=200, confidence=0.75).results.values()} == {0.25}
     for wrong in ({"alpha": 5}, {"tolerance": 0.1}, {"test": "eye"}):
         with pytest.raises(rt.errors.InvalidStudy, match=next(iter(wrong))):
-            rt.compare({"a": never, "b": never}, BELIEF, never, n=10, **wrong)  # type: ignore[arg-type]
+            rt.compare({"a": never, "b": never}, BELIEF, never, n=10, **wrong)
 
 
 def test_a_sweep_passes_settings_of_judging_on() -> None:

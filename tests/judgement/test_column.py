@@ -39,6 +39,7 @@ def test_lost_replicates_are_counted_and_left_out() -> None:
     """No number of a column is that of a lost replicate."""
     found = column(complete(50, lost=(0, 49)))
     assert (found.n, found.lost) == (48, 2)
+    assert found.weak is not None
     assert np.isfinite([found.values, found.scores, found.weak, found.misses]).all()
 
 

@@ -139,6 +139,7 @@ def compare(
     """
     need_fraction(confidence=confidence)
     judging, running = split(settings)
+    judging.setdefault("alpha", 1 - confidence)
     need_settings(**judging)
     asking = {name: running.pop(name) for name in StudySettings.__annotations__ if name in running}
     studies = {name: _study(one, belief, model, asking) for name, one in _named(procedures).items()}
@@ -146,7 +147,7 @@ def compare(
     _need_alike(studies)
     ran = {name: _replicates(name, study, n, running) for name, study in studies.items()}
     _need_pairs(ran)
-    results = {name: judge(one, **{"alpha": 1 - confidence, **judging}) for name, one in ran.items()}
+    results = {name: judge(one, **judging) for name, one in ran.items()}
     return _compared(ran, results, confidence)
 
 

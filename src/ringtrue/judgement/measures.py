@@ -309,7 +309,8 @@ def measure(source: Result | Replicates, *, confidence: float = 0.95) -> Measure
 
 
 def _every_size(column: Column, confidence: float) -> list[Interval]:
-    values, scores, about = column.values, column.scores, {"draws": column.draws, "lost": column.lost}
+    values, scores = column.values, column.scores
+    about: Any = {"draws": column.draws, "lost": column.lost}
     return [
         *sizes(column, confidence=confidence),
         effects.wasserstein(values, confidence=confidence, **about),
