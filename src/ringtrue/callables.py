@@ -23,7 +23,7 @@ def called(value: Any, arguments: tuple[str, ...], what: str) -> tuple[Callable[
     """
     if not callable(value):
         raise InvalidStudy(
-            f"{what} must be a function of {', '.join(arguments)}, or of {', '.join(arguments)} and rng, but "
+            f"{what} must be a function of ({', '.join(arguments)}) or ({', '.join(arguments)}, rng), but "
             f"{type(value).__name__} arrived."
         )
     return with_optional(value, len(arguments), "rng", what=what)
@@ -45,17 +45,20 @@ def with_optional(
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())
+    # Builtins are called with what they need and nothing else: a random stream they would not know what to do with.
     except (TypeError, ValueError):  # a builtin without a signature
         return _without(function, required), False
     named = next((p for p in parameters if p.name == optional and p.kind is not p.POSITIONAL_ONLY), None)
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p is not named]
     wanted = sum(p.default is p.empty for p in positional)
+    # A function of *args would take anything; whether it wants the optional argument is for the caller to say.
     if any(p.kind is p.VAR_POSITIONAL for p in parameters) and wanted <= required:
         return (
             (function, True) if variadic == "with" and named is None else _choose(function, required, optional, named)
         )
     if named is not None and wanted <= required <= len(positional):
         return _choose(function, required, optional, named)
+    # Exactly one more argument without a default can only be meant for the optional one, whatever it is called.
     if named is None and wanted == required + 1:
         return function, True
     if named is None and wanted <= required <= len(positional):

@@ -143,6 +143,7 @@ def compare(
     need_settings(**judging)
     asking = {name: running.pop(name) for name in StudySettings.__annotations__ if name in running}
     studies = {name: _study(one, belief, model, asking) for name, one in _named(procedures).items()}
+    # The first speaks for all: others with other test functions are refused below.
     need_strong(next(iter(studies.values())))
     _need_alike(studies)
     ran = {name: _replicates(name, study, n, running) for name, study in studies.items()}
@@ -169,6 +170,7 @@ def _need_pairs(ran: Mapping[str, Replicates]) -> None:
     """Refuse studies that did not draw the same truths."""
     first, *others = ran.values()
     for other in others:
+        # A lost replicate has nan for a truth, and nan equals nothing.
         both = first.kept & other.kept
         if not np.array_equal(first.truth[both], other.truth[both]):
             raise InvalidStudy(_UNLIKE)
@@ -199,7 +201,9 @@ def _compared(ran: Mapping[str, Replicates], results: Mapping[str, Result], conf
     columns = {name: strong_columns(one) for name, one in ran.items()}
     places = [column.k for column in columns[names[0]]]
     # Half of the error for the procedures alone, half for their differences: both enter into who is ahead.
+    # One more for the score of all entries together.
     each = (1 - confidence) / 2 / (len(places) * len(MEASURES) + 1)
+    # Bonferroni's rule, within one half over procedures and within the other over pairs.
     alone, paired = 1 - each / len(names), 1 - each / len(pairs)
     rows = [row for name in names for column in columns[name] for row in rows_of(name, column, alone)]
     rows += [row for name in names for row in joint_row(name, ran[name], alone)]

@@ -61,6 +61,7 @@ class Mixture(Distribution):
     def _parameter_axes(self) -> int:
         if self.ndim is not None:
             return self.ndim
+        # A Gaussian is a vector by its covariance; elementwise laws do not say whether an axis is the batch's.
         if all(isinstance(part, Gaussian) for part in self.components):
             return 1
         parts = [
@@ -88,6 +89,7 @@ class Mixture(Distribution):
         drawn = [part.sample(m, rng) for part in self.components]
         named = isinstance(drawn[0], Mapping)
         shape = np.shape(next(iter(drawn[0].values())) if named else drawn[0])
+        # A vector parameter comes from one component as a whole: one choice per draw and replicate, not per entry.
         chosen = rng.choice(len(drawn), size=shape[: len(shape) - int(self.ndim or 0)], p=np.asarray(self.weights))
         if named:  # one choice covers all parts of a parameter
             return {name: choose([one[name] for one in drawn], chosen) for name in drawn[0]}
@@ -106,6 +108,7 @@ class Mixture(Distribution):
         return self._log_density if known else None
 
     def _log_density(self, theta: ArrayLike) -> Floats:
+        # Logarithms throughout: far from all components the densities underflow and the mixture's would be 0.
         logs = np.stack([part.log_density(theta) for part in self.components])
         entries = logs.ndim - 1 - np.ndim(theta) + int(self.ndim or 0)
         if entries > 0:  # elementwise laws: one value per entry, a vector belongs to one component as a whole

@@ -67,6 +67,7 @@ class Foreign(Distribution):
 
     def __init__(self, inner: Sampling) -> None:
         self.inner = inner
+        # The one place where a user's object is asked what it has; from here on None means "cannot".
         for name in ("sample", "marginal", "log_density", "mahalanobis", "size", "batch"):
             setattr(self, name, getattr(inner, name, None))
         self.lost = getattr(inner, "lost", None) or {}

@@ -33,10 +33,12 @@ def as_distribution(value: Any, *, what: str) -> Any:
         raise InvalidStudy(
             f"{what} must be a distribution, but the class {value.__name__} arrived; call it to make an instance."
         )
+    # Before mappings and scipy: an object that declares the contract is taken at its word.
     if isinstance(value, Sampling):
         return Foreign(value)
     if isinstance(value, Mapping):
         return _from_mapping(value, what)
+    # scipy is not imported to find out: that takes a second, and who has its distributions has it already.
     if hasattr(value, "rvs"):
         return _from_scipy(value, what)
     if hasattr(value, "__array__") and np.ndim(value) >= 1:  # xarray, torch, jax
@@ -72,6 +74,7 @@ def _of_rng(value: Any) -> Callable[[Generator], Any]:
 
 
 def _from_sequence(value: Sequence[Any], what: str) -> Any:
+    # (mean, sd) is what many procedures return; taken for two draws it would be judged, confidently and wrongly.
     if isinstance(value, tuple):
         raise InvalidStudy(
             f"{what} must be a distribution, but a tuple of {len(value)} arrived; return an array of draws, or "
@@ -83,6 +86,7 @@ def _from_sequence(value: Sequence[Any], what: str) -> Any:
 
 
 def _from_scipy(frozen: Any, what: str) -> Any:
+    # Only the generator of a family has freeze: its parameters are missing.
     if hasattr(frozen, "freeze"):
         raise InvalidStudy(
             f"{what} must be a frozen scipy distribution, but {frozen.name} arrived; freeze it by calling it."

@@ -59,6 +59,7 @@ class Draws(Distribution):
             object.__setattr__(self, "iid", False)
         if self.weights is not None:
             weights = normalised(self.weights, self.size, self.batch)
+            # Equal weights are none: such draws need no resampling and keep their exact null.
             object.__setattr__(self, "weights", None if np.ptp(weights) == 0 else weights)
 
     @property
@@ -93,6 +94,7 @@ class Draws(Distribution):
 
     def distinct(self, m: int, rng: Generator) -> Any:
         """Return m different ones of the draws, if there are as many."""
+        # Repeated draws would tie with each other; as long as there are enough, each is used once.
         if m > self.size or self.weights is not None:
             return self.sample(m, rng)
         return take(self.values, rng.permutation(self.size)[:m])
@@ -108,7 +110,9 @@ class Draws(Distribution):
         if self.weights is None:
             return self
         weights = np.asarray(self.weights)
+        # Kish's effective size; the 1e-9 keeps rounding from turning a whole number into the one below.
         m = max(int((1 + 1e-9) / np.square(weights).sum()), 1)
+        # Systematic resampling has less noise than a uniform each; the permutation undoes the order that it leaves.
         places = (rng.permutation(m) + rng.random()) / m
         chosen = np.minimum(np.searchsorted(np.cumsum(weights), places), self.size - 1)
         return Draws(take(self.values, chosen), iid=self.iid, diagnostics=self.diagnostics)

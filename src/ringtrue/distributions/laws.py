@@ -109,6 +109,7 @@ def _float_of(order: Ints) -> Floats:
 def scores_from_tails(lower: ArrayLike, upper: ArrayLike) -> Floats:
     """Return Phi^{-1} of a probability given with its complement; 1 - 1e-300 keeps its 37 standard deviations."""
     low, high = np.asarray(lower, float), np.asarray(upper, float)
+    # The smaller tail carries the information: 1 - 1e-300 is 1 in floating point, 1e-300 is itself.
     scores = special.ndtri(np.minimum(low, high))
     return np.asarray(np.where(low < high, scores, -scores))
 
@@ -145,6 +146,7 @@ class Folded(Law):
 
     def cdf_and_zscore(self, x: ArrayLike) -> tuple[Floats, Floats]:
         """Return both; small lower tails, which are rare, are worth a second computation."""
+        # The upper tail first: large distances are what a wrong spread makes, and there the lower tail is 1.
         upper = self.sf(x)
         lower = 1 - upper
         if (small := lower < 1e-6).any():
@@ -203,6 +205,7 @@ class MixtureLaw(Law):
 
     def sample(self, m: int, rng: Generator) -> Floats:
         """Return m draws on axis 0."""
+        # All components are drawn and one is chosen: the stream then does not depend on who was chosen before.
         drawn = [law.sample(m, rng) for law in self.laws]
         return choose(drawn, rng.choice(len(self.laws), size=drawn[0].shape, p=self.weights))
 
@@ -227,6 +230,7 @@ class MixtureLaw(Law):
 
     def zscore(self, x: ArrayLike) -> Floats:
         """Return the normal score of x, from whichever tail is small."""
+        # From logarithms, because outputs that miss by forty sd must keep their size instead of becoming infinite.
         lower, upper = self.log_tails(x)
         scores = special.ndtri_exp(np.minimum(lower, upper))
         return np.asarray(np.where(lower < upper, scores, -scores))

@@ -77,6 +77,7 @@ def printable(name: str) -> str:
     >>> printable("a\nb\u202ec")
     'a\\nb\\u202ec'
     """
+    # Control characters break lines, surrogates cannot be encoded, Zl and Zp are line breaks of Unicode's own.
     odd = (unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") or letter in _TURNS for letter in name)
     pairs = zip(name, odd, strict=True)
     return "".join(letter.encode("unicode_escape").decode() if bad else letter for letter, bad in pairs)

@@ -37,6 +37,7 @@ class LogDensity:
                 f"test function {self.name!r} needs an output with a log_density, but {type(output.origin).__name__} "
                 f"has none; use another test function."
             )
+        # The parameters come with draws and replicates in front, and a batch of outputs broadcasts against the latter.
         log_density = np.asarray(output.log_density(theta), float)
         # Elementwise laws return one value per entry of the parameter.
         return np.asarray(log_density.sum(axis=tuple(range(context.lead, log_density.ndim))))

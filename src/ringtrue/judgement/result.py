@@ -229,6 +229,7 @@ class Result:
         return "\n\n".join(part for part in parts if part)
 
     def _repr_html_(self) -> str:
+        # Escaped by hand: a notebook shows this as HTML, and names of functions are the user's.
         head, _, rest = str(self).partition("\n\n")
         return f"<p><strong>{html.escape(head)}</strong></p><pre>{html.escape(rest)}</pre>"
 

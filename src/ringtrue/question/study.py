@@ -127,6 +127,7 @@ class Study:
         object.__setattr__(self, "mu0", _sampled(self.belief, "the belief"))
         truth = self.mu0 if self.truth is None else _sampled(self.truth, "the truth's law")
         object.__setattr__(self, "_truth", truth)
+        # One coin for a whole batch would make all of its datasets outliers, or none.
         if self.batch is not None and isinstance(self.model, contaminated):
             raise InvalidStudy("a contaminated model tosses one coin per call and cannot be batched; leave out batch=.")
         object.__setattr__(self, "_model", None if self.joint else called(self.model, ("theta",), "the model"))
@@ -188,6 +189,7 @@ class Study:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the result must know."""
+        # One draw tells how many entries a parameter has; the note is about the default family only.
         return () if self.f is not None else left_out(width(self.reference(1)))
 
     @property
@@ -281,6 +283,7 @@ class Joint(Distribution):
         return stack_values(thetas), ys
 
     def _both(self, value: Any) -> tuple[Any, Any]:
+        # A list of two, or an array with two rows, is more likely a dataset than a pair.
         if not isinstance(value, tuple) or len(value) != 2:
             many = f" of {len(value)}" if isinstance(value, tuple) else ""
             raise InvalidStudy(f"simulate must return theta and y, but a {type(value).__name__}{many} arrived.")

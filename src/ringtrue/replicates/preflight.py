@@ -47,8 +47,10 @@ def preflight(study: Study, start: int = 0, *, most: int = _TRIES) -> None:
         _refuse_constant(study, None)
         raise
     _refuse_constant(study, block)
+    # Only a model that takes truths can be handed the same truth many times.
     if study.batch is not None and study.joint is None:
         _refuse_shared_noise(study, block)
+    # Test functions are tried here too, before a thousand replicates have been paid for.
     once = reduce(block)
     if study.reproducible:
         again = simulate(study, number)
@@ -101,6 +103,7 @@ def _same(a: Any, b: Any) -> bool:
         return all(_same(getattr(a, item.name), getattr(b, item.name)) for item in fields(a))
     if isinstance(a, (int, float, np.generic)) and isinstance(b, (int, float, np.generic)):
         return bool(a == b) or bool(a != a and b != b)
+    # What cannot be compared, a compiled model or an open file, says nothing against being reproducible.
     return True
 
 

@@ -192,10 +192,12 @@ class Replicates:
     @property
     def rows(self) -> Any:
         """An index of the replicates that were not lost; a slice, which copies nothing, if none was."""
+        # A slice is a view: with a million replicates an index array would copy every column that is looked at.
         return np.flatnonzero(self.kept) if self.failures else slice(None)
 
     def part(self, start: int, stop: int) -> Replicates:
         """Return the replicates with the numbers from ``start`` to before ``stop``, and their share of the time."""
+        # Views, not copies: a worker's record is cut before it is sent, and a store's after it is read.
         rows = slice(start - self.first, stop - self.first)
         return replace(
             self,
@@ -306,6 +308,7 @@ class Gathering:
         many = min(part.stop, self.stop) - part.first
         rows = slice(part.first - self.first, part.first - self.first + many)
         self.put(rows, {name: array[:many] for name, array in part.arrays.items()})
+        # A batch is always computed whole, and may reach beyond the n that was asked for.
         self.failures += [one for one in part.failures if one.replicate < self.stop]
         self.seconds += part.seconds
         if part.lost >= part.n:  # replicates that are lost as a whole fit whatever the others have
@@ -369,6 +372,7 @@ def join(parts: Iterable[Replicates], *, stop: int | None = None, reference: Flo
     """Return records of one study, in any order, as one that ends before replicate ``stop``."""
     ordered = sorted((part for part in parts if stop is None or part.first < stop), key=lambda part: part.first)
     end = ordered[-1].stop if stop is None else stop
+    # Most runs in one process and most stores have one part.
     if len(ordered) == 1 and ordered[0].stop <= end:  # nothing to copy
         return ordered[0] if reference is None else replace(ordered[0], reference=reference)
     whole = Gathering(ordered[0].header, ordered[0].first, end)
@@ -379,5 +383,6 @@ def join(parts: Iterable[Replicates], *, stop: int | None = None, reference: Flo
 
 def rows_of(index: Ints, first: int) -> Any:
     """Return the rows of some replicates in a record, a slice if they are consecutive."""
+    # A slice assigns without a gather; only groups of mixed outputs need an index.
     whole = int(index[-1]) - int(index[0]) + 1 == len(index)
     return slice(int(index[0]) - first, int(index[-1]) + 1 - first) if whole else index - first

@@ -79,12 +79,14 @@ def compute(study: Study, first: int, count: int, *, keep: Keep = None, on_failu
     for begin in range(first, first + count, size):
         for block in _blocks(study, recorder, begin, min(size, first + count - begin), on_failure):
             recorder.record(block)
+        # What came before the failure is kept: the record ends there and a store can go on from it.
         if on_failure == "raise" and recorder.failed:
             break
     record = recorder.finish(time.perf_counter() - start)
     if on_failure == "record" or not record.failures:
         return Outcome(record, None, recorder.error)
     failure = record.failures[0]
+    # A batch counts whole or not at all, or a later run would find half of it computed.
     end = failure.replicate if study.batch is None else max(failure.replicate // size * size, first)
     return Outcome(record.part(first, end), failure, recorder.error)
 
@@ -118,6 +120,7 @@ class Recorder:
         try:
             arrays = reduce(block, self.keep)
         except Exception as error:
+            # A batch of the user's own cannot be taken apart; whatever broke in it concerns all of its replicates.
             if block.outputs.members is None or block.b == 1:
                 stage = "output" if isinstance(error, NoRoute) else "test function"
                 self.lose(block.index[self._mine(block)], error, stage)
@@ -149,6 +152,7 @@ class Recorder:
         """Record lost replicates."""
         ours = isinstance(error, (ReplicateFailed, InvalidStudy))
         message = (str(error) if ours else f"{type(error).__name__}: {error}").rstrip(".")
+        # As text, since a traceback holds frames, and frames hold the user's data: neither travels nor rests in a file.
         text = "".join(traceback.format_exception(error))
         self.error = self.error or error
         self.gathering.lose((Failure(int(i), stage, message, text) for i in rows), came=came)
@@ -216,6 +220,7 @@ def _blocks(study: Study, recorder: Recorder, first: int, count: int, on_failure
             if on_failure == "raise":
                 break
         else:
+            # Outputs of one class and size stack into one object; a procedure may return others now and then.
             kinds.setdefault((type(output), output.size), []).append((i, theta, y, output))
     for alike in kinds.values():
         yield singles(study, recorder.streams, *zip(*alike, strict=True))

@@ -114,6 +114,7 @@ def _truthful(study: Study, block: Block, seed: int) -> list[str]:
         if law.atoms:  # spread atoms, or a discrete law would never look uniform
             left = np.asarray(law.cdf_left(f.evaluate(draws, Context(2))))
             u = left + np.random.default_rng(seed).random(u.shape) * (u - left)
+        # The ECDF test sees any difference between two laws, wherever it is; rounding may leave u beyond 0 or 1.
         p = uniformity.ecdf_gamma(np.clip(u, 0, 1).ravel()).pvalue
         if p < FALSE_ALARM / len(laws):
             raise NonConforming(

@@ -1,6 +1,11 @@
 """Fingerprints: what changes them, what does not, and that nothing of the user's is run."""
 
+import argparse
+import datetime
+import decimal
 import functools
+import itertools
+import linecache
 import logging
 import subprocess
 import sys
@@ -12,24 +17,32 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 import ringtrue as rt
 from ringtrue.execution.store.identity import described, fingerprint
 
-FIELDS = ["belief", "truth", "model", "procedure", "f", "draws", "seed", "batch", "keep", "tag", "python"]
+FIELDS = ["belief", "truth", "model", "procedure", "f", "draws", "seed", "batch", "keep", "tag"]
+_numbers = itertools.count()
 
 
 def _made(source: str, name: str = "f", **space: Any) -> Any:
-    """Return what some source code defines, in a namespace of its own."""
+    """Return what some source code defines, in a namespace of its own, with the source at hand."""
+    file = f"<made {next(_numbers)}>"
+    linecache.cache[file] = (len(source), None, [f"{line}\n" for line in source.splitlines()], file)
+    return _without_source(source, name, file, **space)
+
+
+def _without_source(source: str, name: str = "f", file: str = "<nowhere>", **space: Any) -> Any:
     namespace: dict[str, Any] = {"__name__": "a_users_module", "np": np, **space}
-    exec(source, namespace)
+    exec(compile(source, file, "exec"), namespace)
     return namespace[name]
 
 
 def _study(**changes: Any) -> rt.Study:
-    study = rt.Study(rt.Normal(0, 1), lambda t, rng: t + rng.normal(), lambda mu0, y: rt.Normal(y / 2, 0.7), n=10)
+    study = rt.Study(rt.Normal(0, 1), lambda t, rng: t + rng.normal(), lambda mu0, y: rt.Normal(y / 2, 0.7))
     return replace(study, **changes)
 
 
@@ -61,23 +74,22 @@ def test_each_field_sees_its_own_change_and_no_other(name: str) -> None:
     assert [field for field in FIELDS if mark[field] != other[field]] == [name]
 
 
-def test_the_number_of_replicates_is_no_part_of_it() -> None:
-    """A run can be extended: n does not matter."""
-    base = _study()
-    assert fingerprint(base) == fingerprint(replace(base, n=20))
-
-
 @pytest.mark.parametrize(
     ("one", "other"),
     [
         ("def f(x):\n    return x + 1", "\n\n\ndef f(x):\n\n    # moved, with a remark\n    return x + 1"),
         ("def f(x):\n    return [y * 2 for y in x]", "\ndef f(x):\n    return [y * 2\n            for y in x]"),
-        ("def f(x):\n    return x in {'a', 'b', 'c'}", "def f(x):\n    return x in {'c', 'b', 'a'}"),
+        ("def f(x):\n    return x + 1", 'def f(x):\n    """Add one."""\n    return x + 1'),
+        ("def f(x):\n    'A.'\n    return x + 1", "def f(x):\n    'Another.'\n    return x + 1"),
+        (
+            "class C:\n    'A.'\n    def __call__(self):\n        'B.'\n        return 1\nf = C()",
+            "class C:\n    def __call__(self):\n        return 1\nf = C()",
+        ),
     ],
-    ids=["moved", "broken over lines", "a set in another order"],
+    ids=["moved", "broken over lines", "a docstring", "another docstring", "docstrings of a class"],
 )
 def test_where_and_how_code_is_written_does_not_matter(one: str, other: str) -> None:
-    """Line numbers, remarks and line breaks leave a digest as it is."""
+    """Line numbers, remarks, docstrings and line breaks leave a digest as it is."""
     assert described(_made(one)) == described(_made(other))
 
 
@@ -111,8 +123,9 @@ def test_where_and_how_code_is_written_does_not_matter(one: str, other: str) -> 
 )
 def test_what_a_function_or_object_does_matters(one: str, other: str) -> None:
     """Code, constants, defaults, closures, globals, helpers, methods, bases and attributes change a digest."""
-    assert described(_made(one)) != described(_made(other))
-    assert described(_made(one)) == described(_made(one))
+    for make in (_made, _without_source):
+        assert described(make(one)) != described(make(other))
+        assert described(make(one)) == described(make(one))
 
 
 @dataclass(frozen=True)
@@ -197,6 +210,21 @@ VALUES: list[Callable[[], Any]] = [
     lambda: np.ma.masked_array([1, 2], [True, False]),
     lambda: rt,
     lambda: np,
+    lambda: argparse.Namespace(scale=1.0),
+    lambda: argparse.Namespace(scale=2.0),
+    lambda: pd.DataFrame({"x": [1.0, 2.0]}),
+    lambda: pd.DataFrame({"x": [1.0, 3.0]}),
+    lambda: pd.DataFrame({"z": [1.0, 2.0]}),
+    lambda: pd.Series(["a", "b"]),
+    lambda: pd.Series(["a", "c"]),
+    lambda: decimal.Decimal("1.5"),
+    lambda: decimal.Decimal("1.6"),
+    lambda: datetime.date(2020, 1, 1),
+    lambda: datetime.date(2020, 1, 2),
+    lambda: [0.0] * 300_000,
+    lambda: [0.0] * 299_999 + [1.0],
+    lambda: [(0.0,)] * 3 + [(0.0,) for _ in range(250_000)],
+    lambda: [(0.0,)] * 3 + [(0.0,) for _ in range(249_999)] + [(1.0,)],
     lambda: _Settings,
     lambda: range(3),
     lambda: slice(1, 2),
@@ -215,15 +243,91 @@ def test_values_made_again_agree_and_different_ones_do_not() -> None:
     assert not twice
 
 
-def test_modules_of_the_user_are_seen_through_what_is_taken_from_them() -> None:
-    """A helper in a user's module is part of the function that calls it; the rest of the module is not."""
+ALIASES = {
+    "attribute": "def f(x):\n    return helpers.g(x)",
+    "alias": "def f(x):\n    h = helpers\n    return h.g(x)",
+    "other name": "h = helpers\ndef f(x):\n    return h.g(x)",
+}
+
+
+@pytest.mark.parametrize("source", ALIASES.values(), ids=ALIASES.keys())
+def test_modules_of_the_user_are_seen_through_what_is_taken_from_them(source: str) -> None:
+    """A helper in a user's module is part of the function that calls it, by whatever name; the rest is not."""
     digests = []
     for body, unused in (("return 1", 1), ("return 2", 1), ("return 1", 2)):
         helpers = types.ModuleType("some_helpers")
         exec(f"unused = {unused}\ndef g(x):\n    {body}", helpers.__dict__)
-        digests.append(described(_made("def f(x):\n    return helpers.g(x)", helpers=helpers)))
+        digests.append(described(_made(source, helpers=helpers)))
     assert digests[0] != digests[1]
     assert digests[0] == digests[2]
+
+
+IMPORTS = {
+    "import": "import {0}\n    return {0}.g(x)",
+    "import as": "import {0} as h\n    return h.g(x)",
+    "from": "from {0} import g\n    return g(x)",
+    "through another": "import through_{0}\n    return through_{0}.k(x)",
+}
+
+
+@pytest.mark.parametrize("how", IMPORTS)
+@pytest.mark.parametrize("name", ["some_helper", "statistics", "this"])
+def test_imports_inside_a_function_are_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, how: str
+) -> None:
+    """The source of a user's module counts, before and after it was imported, also if it is named like Python's."""
+    monkeypatch.syspath_prepend(tmp_path)
+    for gone in (name, f"through_{name}"):
+        monkeypatch.delitem(sys.modules, gone, raising=False)
+    function = _made("def f(x):\n    " + IMPORTS[how].format(name))
+    (tmp_path / f"through_{name}.py").write_text(f"from {name} import g\ndef k(x):\n    return g(x)\n")
+    digests = []
+    for value in (1, 2, 1):
+        (tmp_path / f"{name}.py").write_text(f"def g(x):\n    return {value}\n")
+        digests.append(described(function))
+    assert function(0) == 1
+    digests.append(described(function))
+    monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, f"through_{name}", raising=False)
+    assert digests[0] != digests[1]
+    assert digests[0] == digests[2] == digests[3]
+
+
+WRITING = {
+    "memo": "memo = {}\ndef f(x):\n    if x not in memo:\n        memo[x] = x + 1\n    return memo[x]",
+    "list": "seen = []\ndef f(x):\n    seen.append(x)\n    return x",
+    "global": "model = None\ndef f(x):\n    global model\n    model = model or object()\n    return x",
+    "closure": "def h():\n    memo = {}\n    def f(x):\n        return memo.setdefault(x, x)\n    return f\nf = h()",
+    "attribute": "class C:\n    def __call__(self, x):\n        self.compiled = object()\n        return x\nf = C()",
+    "private": "class C:\n    def __init__(self):\n        self._model = None\n    def __call__(self, x):\n"
+    "        self._model = self._model or [x]\n        return x\nf = C()",
+    "memo of an object": "class C:\n    def __init__(self):\n        self.memo = {}\n    def __call__(self, x):\n"
+    "        self.memo[x] = x\n        return x\nf = C()",
+    "of another": "class C:\n    pass\nc = C()\nc.memo = {}\ndef f(x):\n    c.memo[x] = x\n    return x",
+    "lru": "import functools\n@functools.lru_cache\ndef f(x):\n    return x + 1",
+}
+
+
+@pytest.mark.parametrize("source", WRITING.values(), ids=WRITING.keys())
+def test_what_a_function_writes_to_is_no_part_of_it(source: str) -> None:
+    """Running a procedure that keeps a memo or a compiled model leaves its digest as it is."""
+    function = _made(source)
+    before = described(function)
+    function(3)
+    assert described(function) == before
+
+
+def test_what_a_function_only_reads_is_part_of_it() -> None:
+    """The broken twin: a table and an attribute that no function writes to count with their contents."""
+    source = "table = {}\ndef f(x):\n    mine = dict(table)\n    mine[x] = 1\n    return mine"
+    function = _made(source)
+    before = described(function)
+    function.__globals__["table"]["scale"] = 2.0
+    assert described(function) != before
+    value = _made("class C:\n    def __init__(self):\n        self.k = 1\nf = C()")
+    before = described(value)
+    value.k = 2
+    assert described(value) != before
 
 
 class _Touchy:
@@ -322,7 +426,7 @@ noise = Noise(1.0)
 def model(t, rng):
     return t + noise(rng) + TABLE["x"].sum() if t not in {"u", "v", "w"} else 0
 procedure = functools.partial(lambda k, mu0, y: rt.Normal(y / 2, k), 0.7)
-study = rt.Study(rt.Normal(0, 1), model, procedure, n=10, f={"s": lambda t: t})
+study = rt.Study(rt.Normal(0, 1), model, procedure, f={"s": lambda t: t})
 print(fingerprint(study))
 """
 

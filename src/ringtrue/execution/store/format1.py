@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ...replicates.record import THINNED, WEIGHTED
 from .codec import Row, Unreadable, block_row, checksum
+from .identity import SOURCES
 from .meta import meta_row, meta_text
 
 _META = "CREATE TABLE meta (copy INTEGER PRIMARY KEY, text TEXT NOT NULL, checksum BLOB NOT NULL)"
@@ -75,8 +76,9 @@ def _span(place: Row, notes: Sequence[str], proof: bytes, blob: bytes) -> Row:
     arrays = {name: part.T for name, part in zip(_FLOATS, each, strict=True)}
     arrays |= {name: part.T.astype(np.int64) for name, part in zip(_INTS, old["ints"], strict=True)}
     arrays |= {"energy": old["floats"][-2], "belief_energy": old["floats"][-1]}
+    # What was done to draws was noted of a row, not of a replicate: it is taken to concern all that had draws.
     done = sum(bit for note, bit in (("thinned", THINNED), ("weighted", WEIGHTED)) if note in notes)
-    arrays["treated"] = np.full(place[1], done)
+    arrays["treated"] = np.where((arrays["draws"] > 0).any(axis=1), done, 0)
     return block_row("spans", place[0], arrays | {name: old[name] for name in ("members",) if name in old})[2:]
 
 
@@ -109,7 +111,9 @@ def upgrade_meta(row: Row) -> Row:
             for one in value.pop("columns")
         ]
         kept = value.pop("arrays")
-        value |= {"fingerprints": [value.pop("fingerprint")], "versions": [value["versions"]], "reproducible": True}
+        # Its digests are of byte code, and say nothing of sources.
+        mark = {name: text for name, text in value.pop("fingerprint").items() if name not in (*SOURCES, "python")}
+        value |= {"fingerprints": [mark], "versions": [value["versions"]], "reproducible": True}
         value["of_belief"] = _OTHER_TRUTH not in value["notes"]
         value["notes"] = [note for note in value["notes"] if note != _OTHER_TRUTH]
     except (TypeError, KeyError, AttributeError) as error:

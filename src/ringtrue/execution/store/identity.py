@@ -9,6 +9,7 @@ cannot be looked into counts with its type, and a tag is for that. This module k
 from __future__ import annotations
 
 import ast
+import copyreg
 import functools
 import hashlib
 import platform
@@ -310,7 +311,8 @@ def _lasting(kind: type, held: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     """Return what an object of a library's says that it consists of; nothing if it cannot be copied."""
     try:
-        made = value.__reduce_ex__(4)
+        registered = copyreg.dispatch_table.get(type(value))
+        made = value.__reduce_ex__(4) if registered is None else registered(value)
     except Exception:  # locks, files, connections
         return
     if isinstance(made, str):

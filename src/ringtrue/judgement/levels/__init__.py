@@ -167,6 +167,7 @@ def row_of(level: str, column: Column, found: Any, route: str) -> TestRow:
 def uniform(values: Any, z: Any, *, draws: int | None, test: str, lost: int) -> uniformity.UniformityTest:
     """Run a uniformity test; if replicates are lost, one whose p-value holds whatever they would have been."""
     if lost:
+        # The other tests have no worst case in closed form: how lost values would move them is not bounded.
         worst = uniformity.ecdf_gamma(values, draws=draws, lost=lost)
         return replace(worst, method=f"{worst.method}, worst case of {lost} lost")
     chosen = uniformity.TESTS[test]
@@ -177,6 +178,7 @@ def uniform(values: Any, z: Any, *, draws: int | None, test: str, lost: int) -> 
 
 def stream(replicates: Replicates, purpose: int) -> np.random.Generator:
     """Return random numbers of a judgement, which depend on the seed of the run alone."""
+    # Far from the blocks that spread the atoms of mu0, which are numbered from 0.
     return Streams(replicates.seed).generator("judgement", (1 << 32) + purpose)
 
 

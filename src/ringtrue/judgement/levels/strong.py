@@ -40,6 +40,7 @@ class Strong(Level):
         found = super().evidence(replicates, test)
         if found is None or replicates.members is None or replicates.failures:
             return found
+        # Functions of one parameter are dependent: randomised labels pay for them once, Bonferroni for each.
         joint = combining.label_randomised(replicates.members, rng=stream(replicates, 0))
         weights = [_JOINT_SHARE, 1 - _JOINT_SHARE]
         adjusted = [row.adjusted for row in found.rows]
@@ -64,6 +65,7 @@ def _selected(replicates: Replicates, columns: Sequence[Column], test: str, sele
         raise InvalidStudy("BestOf cannot be judged with lost replicates: repair them, or test the whole family.")
     kept = np.flatnonzero(replicates.kept)
     rng = stream(replicates, 1)
+    # A single split is the user's own order; several are random, or their p-values would not be exchangeable.
     orders = [kept] if selection.splits == 1 else [rng.permutation(kept) for _ in range(selection.splits)]
     rows = [_one_split(columns, test, order, selection.share) for order in orders]
     if len(rows) == 1:

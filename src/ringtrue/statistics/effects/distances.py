@@ -59,6 +59,7 @@ def coverage(
         counts = as_counts(values, draws)
         if draws == 1:
             return Interval("coverage", math.nan, 0.0, 1.0, nominal)
+        # At least one rank outside at either end, and at least one inside, whatever was asked for.
         k = min(max(1, round((draws + 1) * (1 - nominal) / 2)), draws // 2)
         nominal = (draws + 1 - 2 * k) / (draws + 1)
         n, hits = int(counts.sum()), int(counts[k : draws + 1 - k].sum())
@@ -104,6 +105,7 @@ def distance(values: ArrayLike, *, draws: int | None = None, confidence: float =
         n = int(counts.sum())
         gap = np.cumsum(counts) / n - np.arange(1, draws + 2) / (draws + 1)
         estimate = float(np.abs(gap).max())
+    # Massart's bound 2 exp(-2 n eps^2), set to 1 - confidence and solved for eps.
     slack = lost / (n + lost) + math.sqrt(math.log(2 / (1 - confidence)) / (2 * (n + lost)))
     return Interval("distance", estimate, max(0.0, estimate - slack), min(1.0, estimate + slack), 0.0)
 
@@ -263,6 +265,7 @@ class _Empirical:
         n = self.n = u.size
         steps, ends = np.arange(n + 1) / n, np.concatenate([[0.0], u, [1.0]])
         below, above = ends[:-1] - steps, ends[1:] - steps
+        # x |x| / 2 is the integral of |x|, also across a change of sign.
         self.first = float(np.sum(above * np.abs(above) - below * np.abs(below))) / 2
         self.second = float(np.sum(above**3 - below**3)) / 3
         self.variance = float(np.sum(steps * (1 - steps) * (above - below)))

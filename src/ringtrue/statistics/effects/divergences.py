@@ -75,6 +75,8 @@ class _Fit:
 
     def ends(self, confidence: float) -> tuple[float, float]:
         """Invert a scaled noncentral chi-squared with the mean and variance of the gain."""
+        # c chi^2_f(lambda) has mean c (f + lambda) and variance c^2 (2 f + 4 lambda): what lambda adds to each gives c,
+        # and the floor, 2 c^2 f, gives f.
         scale = self.slope / (4 * self.n)
         freedom = max(self.floor / (2 * scale**2), 1e-3)
         shift = self.bias - scale * freedom
@@ -92,6 +94,7 @@ def _noncentrality(x: float, freedom: float, score: float) -> float:
         return 0.0
     if x > 1000:  # where the root is normal
         return (math.sqrt(x) - score) ** 2 - freedom + 1
+    # The root of a noncentral chi-squared has a sd of about 1: three more put this end beyond the answer.
     most = (math.sqrt(x) + abs(score) + 3) ** 2
     return narrow(lambda shift: probability - float(special.chndtr(x, freedom, shift)), 0.0, most, done=after(60)).low
 
@@ -100,6 +103,7 @@ def _law_of_gain(n: int, gains: Floats, weights: Floats, scores: Floats, curvatu
     """Return the law of the mean gain, from the gain and the score of each value and how often it occurs."""
     gain = float(weights @ gains) / n
     outer = (scores * weights[:, None]).T @ scores / n
+    # Where there is nothing to gain, 2 n times the gain is a sum of chi-squared variables with these weights.
     eigen = np.linalg.eigvals(np.linalg.solve(curvature, outer)).real
     squares = np.square(gains - gain)
     variance = float(weights @ squares) / n
@@ -119,6 +123,7 @@ def _fit_scores(z: Floats) -> _Fit | None:
         return None
     x = (z - mean) / math.sqrt(s2)
     gains = (z**2 - x**2 - math.log(s2)) / 2
+    # Per value the information is 1 for the mean, in units of s, and 2 for log s.
     return _law_of_gain(n, gains, np.ones(n), np.column_stack([x, x**2 - 1]), np.diag([1.0, 2.0]))
 
 

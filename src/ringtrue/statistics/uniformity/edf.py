@@ -72,12 +72,14 @@ def _one_sided_distances(ordered: Floats) -> tuple[float, float]:
     n = ordered.size
     gaps = np.arange(1, n + 1) / n
     gaps -= ordered
+    # Just before the i-th value the empirical function is still (i - 1) / n, lower by 1 / n.
     return float(gaps.max()), float(1.0 / n - gaps.min())
 
 
 def _ks_tail(n: int, distance: float) -> float:
     """P(D >= distance) on the continuum."""
     x = n**0.5 * distance
+    # No sample comes nearer to the diagonal than 1 / (2 n).
     if 2 * n * distance <= 1.0:
         return 1.0
     # Both one-sided distances this large at once: a relative error of exp(-6 x^2), at most 4e-5.
@@ -221,15 +223,18 @@ def _watson_statistic(ordered: Floats) -> Floats:
 def _ad_statistic(ordered: Floats) -> Floats:
     n = ordered.shape[1]
     u = np.clip(ordered, EDGE, 1.0 - EDGE)
+    # log1p keeps the digits of log(1 - u) where u is small.
     logs = np.log(u) + np.log1p(-u)[:, ::-1]
     return np.asarray(-n - logs @ (2.0 * np.arange(1, n + 1) - 1.0) / n)
 
 
 def _kuiper_lattice(deviations: Floats, t: Floats, n: int) -> Floats:
+    # At 0 and 1 the deviation is 0, so that neither of the two distances is negative.
     return np.asarray((deviations.max(axis=1).clip(0.0) - deviations.min(axis=1).clip(None, 0.0)) / n)
 
 
 def _cvm_lattice(deviations: Floats, t: Floats, n: int) -> Floats:
+    # A deviation weighs as much as the way to the next point, which is not the same for all where ranks are left out.
     return np.asarray(np.square(deviations) @ np.diff(t, append=1.0) / n)
 
 
@@ -245,6 +250,7 @@ def _ad_lattice(deviations: Floats, t: Floats, n: int) -> Floats:
 def _kuiper_limit(statistic: float, n: int) -> float:
     x = statistic * (n**0.5 + 0.155 + 0.24 / n**0.5)
     j = np.arange(1, 20) ** 2
+    # Below 0.4 the tail is 1 to ten digits, and near 0 nineteen terms would not be enough.
     return 1.0 if x < 0.4 else 2.0 * float(np.sum((4.0 * j * x * x - 1.0) * np.exp(-2.0 * j * x * x)))
 
 
@@ -303,6 +309,7 @@ def _smirnov_integral(x: float, poles: Floats, determinant: Callable[[Floats], F
 
 def _simulated_tail(method: str, n: int, draws: int | None, statistic: float) -> float:
     null = _simulated_null(method, n, draws)
+    # Ties count as exceedances despite rounding, and the observed sample counts as one more of the null's.
     below = int(np.searchsorted(null, statistic * (1.0 - 1e-9) - 1e-12))
     return (1 + null.size - below) / (1 + null.size)
 
@@ -315,6 +322,7 @@ def _simulated_null(method: str, n: int, draws: int | None) -> Floats:
         return np.sort(_EDF[method].continuum(np.sort(rng.random((SIMULATIONS, n)), axis=1)))
     t = _sub_lattice(draws) / (draws + 1)
     probabilities = np.diff(t, prepend=0.0, append=1.0)
+    # 16 MB of counts at a time.
     rows = max(1, 2_000_000 // probabilities.size)
     parts = []
     for start in range(0, SIMULATIONS, rows):
