@@ -118,7 +118,10 @@ BROKEN = {
     "raises": ("1 / 0", "ZeroDivisionError"),
     "empty": ("", "must define"),
     "not a study": ("study = 3", "must define"),
-    "a study without n": (STUDY.format(n=5, scale=1) + "\nstudy = rt.Study(belief, model, procedure)\ndel n", "but n is"),
+    "a study without n": (
+        STUDY.format(n=5, scale=1) + "\nstudy = rt.Study(belief, model, procedure)\ndel n",
+        "but n is",
+    ),
     "half a study": ("import ringtrue as rt\nbelief = rt.Normal(0, 1)", "model, procedure, n are missing"),
     "exits with 0": ("import sys\nsys.exit(0)", "exit|Exit"),
     "exits with 1": ("import sys\nsys.exit(1)", "exit|Exit"),

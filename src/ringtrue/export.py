@@ -31,7 +31,7 @@ ARRAYS = ("u", "z", "rank", "draws", "truth", "mean", "sd", "crps", "interval")
 #: Those that have one number per replicate.
 JOINT = ("energy", "belief_energy")
 #: The form of the JSON; it changes when a field changes its meaning or goes.
-FORM = "ringtrue-report-1"
+FORM = "ringtrue-report-2"
 #: Causes of failures that are written out; the others are counted.
 _CAUSES = 100
 _TESTED = [field.name for field in fields(TestRow)]

@@ -223,7 +223,9 @@ def test_differences_cover() -> None:
     at n = 60, where the interval reaches two and a half: nearly all exclude 0.
     """
     procedures = {"Bayes": BAYES, "belief": DataAgnostic(), "twin": shifted}
-    studies = {name: rt.Study(BELIEF, BAYES.simulate, one, f=rt.identity, batch=4000) for name, one in procedures.items()}
+    studies = {
+        name: rt.Study(BELIEF, BAYES.simulate, one, f=rt.identity, batch=4000) for name, one in procedures.items()
+    }
     ran = {name: rt.run(study, n=60 * 400) for name, study in studies.items()}
     misses, found = 0, 0
     for start in range(0, 60 * 400, 60):
@@ -351,6 +353,58 @@ def test_functions_that_all_see_the_data_are_refused() -> None:
         rt.compare({"a": never, "b": never}, BELIEF, never, n=10, f=sees)
     with pytest.raises(rt.errors.InvalidStudy, match="theta alone"):
         rt.coverage_map(rt.Study(BELIEF, never, never, f=sees), [0.0], n=10)
+
+
+def study_of(procedure: Any, **changed: Any) -> rt.Study:
+    """Return the study of a procedure of the normal mean."""
+    settings: dict[str, Any] = {"f": rt.identity, "batch": 200, **changed}
+    return rt.Study(settings.pop("belief", BELIEF), BAYES.simulate, procedure, **settings)
+
+
+def test_studies_are_compared_like_their_procedures() -> None:
+    """A name may stand for a study: belief, model and settings are then its own, and the numbers are the same."""
+    procedures = {"Bayes": BAYES, "narrow": Inflated(BAYES, 0.5)}
+    found = rt.compare({name: study_of(one) for name, one in procedures.items()}, n=200)
+    same = compared(procedures, n=200)
+    assert (found.rows, found.differences, found.sentence) == (same.rows, same.differences, same.sentence)
+    with pytest.raises(rt.errors.InvalidStudy, match="seed came too; put it into the Study"):
+        rt.compare({name: study_of(one) for name, one in procedures.items()}, n=200, seed=3)
+
+
+@pytest.mark.parametrize("changed", [{"seed": 1}, {"f": {"square": lambda t: t**2}}, {"batch": 100}])
+def test_studies_of_different_questions_are_refused_before_they_run(changed: dict[str, Any]) -> None:
+    """Differences are those of pairs: another seed, batch or test function makes none."""
+    with pytest.raises(rt.errors.InvalidStudy, match="one belief, one seed, one batch and one f"):
+        rt.compare({"one": study_of(never), "other": study_of(never, **changed)}, n=200)
+
+
+@pytest.mark.parametrize("changed", [{"belief": rt.Normal(0, 2)}, {"truth": rt.Normal(0, 2)}], ids=["belief", "truth"])
+def test_studies_with_different_truths_are_refused(changed: dict[str, Any]) -> None:
+    """What the truths are shows when they are drawn."""
+    with pytest.raises(rt.errors.InvalidStudy, match="the same truths"):
+        rt.compare({"one": study_of(BAYES), "other": study_of(BAYES, **changed)}, n=200)
+
+
+def test_settings_of_judging_reach_every_result() -> None:
+    """alpha, tolerance and test are those of the results; alpha is 1 - confidence if left out."""
+    both, loose = {"Bayes": BAYES, "narrow": Inflated(BAYES, 0.5)}, rt.Tolerance(spread=0.5)
+    found = compared(both, n=200, alpha=0.01, tolerance=loose, test="ks")
+    for result in found.results.values():
+        assert (result.alpha, result.tolerance, result.tests[0].method) == (0.01, loose, "ks")
+    assert {result.alpha for result in compared(both, n=200, confidence=0.75).results.values()} == {0.25}
+    for wrong in ({"alpha": 5}, {"tolerance": 0.1}, {"test": "eye"}):
+        with pytest.raises(rt.errors.InvalidStudy, match=next(iter(wrong))):
+            rt.compare({"a": never, "b": never}, BELIEF, never, n=10, **wrong)
+
+
+def test_a_sweep_passes_settings_of_judging_on() -> None:
+    """alpha, tolerance and test are those of its results, and wrong ones are refused before a study is built."""
+    loose = rt.Tolerance(spread=0.5)
+    found = rt.sweep(lambda v: study_of(Inflated(BAYES, v)), [1.0, 0.5], n=200, alpha=0.01, tolerance=loose, test="ks")
+    for result in found.results.values():
+        assert (result.alpha, result.tolerance, result.tests[0].method) == (0.01, loose, "ks")
+    with pytest.raises(rt.errors.InvalidStudy, match="alpha"):
+        rt.sweep(never, [1.0], n=10, alpha=5)
 
 
 def test_a_sweep_keeps_every_result() -> None:

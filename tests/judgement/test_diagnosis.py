@@ -1,5 +1,7 @@
 """The kind of error is read off constructions whose law is known, without noise."""
 
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,6 +9,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special
 
+import ringtrue as rt
+from ringtrue import plots
+from ringtrue.judgement import diagnosis
 from ringtrue.judgement.column import Column
 from ringtrue.judgement.diagnosis import EVIDENT, diagnose, far_out
 
@@ -202,3 +207,22 @@ def _drawn(z: Floats, draws: int | None, rng: np.random.Generator) -> Column:
         return _exact(z)
     x: Any = rng.normal(size=(len(z), draws))
     return _among((x < z[:, None]).sum(1), draws, truth=z, mean=x.mean(1), sd=x.std(1, ddof=1))
+
+
+def test_a_column_is_diagnosed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sentence, report and captions of one result ask for the same diagnosis, which is worked out once per column."""
+    count: Counter[str] = Counter()
+    real = diagnosis._diagnosed
+
+    def counted(one: Column, confidence: float) -> diagnosis.Diagnosis:
+        count[one.name] += 1
+        return real(one, confidence)
+
+    monkeypatch.setattr(diagnosis, "_diagnosed", counted)
+    rng = np.random.default_rng(2)
+    result = rt.check_draws(rng.normal(size=(300, 2)) * [2.0, 1.5], rng.normal(size=(300, 19, 2)))
+    assert result.verdict is rt.Verdict.MISCALIBRATED
+    result.report(tmp_path / "x.html")
+    for function in result.replicates.functions:
+        plots.reading(result, function.name)
+    assert count == dict.fromkeys(["theta[0]", "theta[1]", "sum", "distance"], 1)

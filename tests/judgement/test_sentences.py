@@ -1,7 +1,9 @@
 """Sentences say what is wrong, how much, which way and what to do, in numbers that read well."""
 
+import ast
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,9 @@ from scipy import special
 
 import ringtrue as rt
 from ringtrue import plots
+from ringtrue.functions import as_testfunctions
 from ringtrue.judgement.result import Resolution
+from ringtrue.judgement.sentences import phrases
 from ringtrue.judgement.sentences.miscalibrated import _likely
 from ringtrue.judgement.sentences.phrases import interval, listed, points, share_of
 from ringtrue.judgement.text import counted, format_p, number, percent
@@ -272,6 +276,25 @@ def test_other_test_functions_are_listed() -> None:
     assert "Also off" not in alone
 
 
+@pytest.mark.parametrize("name", ["sum", "distance", "all coordinates"])
+@pytest.mark.parametrize("own", [lambda t: t[1], rt.Linear([0.0, 1.0])], ids=["lambda", "Linear"])
+def test_a_function_of_the_users_is_listed_whatever_its_name(name: str, own: Any) -> None:
+    """An f that is off is named, though the default family has one of that name which would not be."""
+    rng = np.random.default_rng(4)
+    draws, theta = rng.normal(size=(600, 39, 2)), 2 * rng.normal(size=(600, 2))
+    f = rt.check_draws(theta, draws, f=[rt.Coordinate(index=(0,)), *_as_named(own, name)])
+    assert f.sentence.startswith("MISCALIBRATED (strong, ")
+    assert f"Also off: {name} (over-confident, sd times " in f.sentence
+    usual = rt.check_draws(theta, draws)
+    rejected = {row.f for row in usual.tests if row.adjusted < 1e-6}
+    assert {"sum", "distance", "theta[0]", "theta[1]"} <= rejected
+    assert re.search(r"Also off: theta\[[01]\] \([^()]*\)\.", usual.sentence)
+
+
+def _as_named(f: Any, name: str) -> tuple[Any, ...]:
+    return as_testfunctions({name: f})
+
+
 # Other levels.
 
 
@@ -286,6 +309,23 @@ def test_joint_regions_have_size_and_direction() -> None:
     assert int(found[1]) == round(100 * float((result.replicates.u[:, 2] >= 0.1).mean()))
     assert "over-confident, they are too small" in result.sentence
     assert "look at correlations" in result.sentence
+
+
+@pytest.mark.parametrize(
+    ("eta", "words"),
+    [(0.4, "jointly over-confident, they are too small"), (2.5, "jointly under-confident, they are too large")],
+)
+@pytest.mark.parametrize("f", [rt.Mahalanobis(), {"M": rt.Mahalanobis()}], ids=["as it is", "renamed"])
+def test_ellipsoids_are_too_small_if_outputs_are_too_narrow(eta: float, words: str, f: Any) -> None:
+    """Small distances are inside, whatever the user calls the Mahalanobis distance."""
+    belief = rt.Gaussian(np.zeros(2), np.eye(2))
+    result = rt.check(belief, noisy, lambda mu0, y: rt.Gaussian(y / 2, np.eye(2) * eta / 2), n=400, f=f)
+    found = re.search(
+        r"ellipsoids that claim 90 % contain the truth ([\d.]+) % \(.*\) of the time: (.*)", result.sentence
+    )
+    assert found
+    assert found[2].startswith(words)
+    assert float(found[1]) == pytest.approx(100 * float((result.replicates.u <= 0.9).mean()), abs=0.5)
 
 
 @pytest.mark.parametrize("belief", [BELIEF, lambda rng: rng.normal()], ids=["exact", "drawn"])
@@ -471,3 +511,48 @@ def test_misses_of_a_function_that_no_test_rejects_are_told() -> None:
     assert "Of b, 5 of 600 outputs miss the truth by more than" in text
     theta[:5, 1] = 0.0
     assert "miss the truth" not in rt.check_draws(theta, draws, f=f).sentence
+
+
+# What wording may know.
+
+SENTENCES = Path(phrases.__file__).parent
+
+
+def _imported(text: str) -> set[str]:
+    """Return the full names of all that a module of this package imports."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = phrases.__name__.split(".")[: -node.level] if node.level else []
+            owner = ".".join([*above, *([node.module] if node.module else [])])
+            found |= {f"{owner}.{alias.name}" for alias in node.names}
+    return found
+
+
+def _computing(text: str) -> set[str]:
+    """Return what a module imports that computes: arrays and statistics, but for the type of a number with its ends."""
+    allowed = {"ringtrue.statistics.effects.Interval"}
+    return {name for name in _imported(text) if name.startswith(("numpy", "scipy", "ringtrue.statistics"))} - allowed
+
+
+@pytest.mark.parametrize("file", sorted(SENTENCES.glob("*.py")), ids=lambda file: file.name)
+def test_wording_computes_nothing(file: Path) -> None:
+    """No module of sentences has arrays or statistics at hand."""
+    assert _computing(file.read_text("utf-8")) == set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import numpy as np",
+        "from scipy import special",
+        "from ...statistics import effects",
+        "from ...statistics.effects.usefulness import uninformative",
+        "def f():\n    import numpy.linalg",
+    ],
+)
+def test_wording_that_computes_would_be_seen(line: str) -> None:
+    """The broken twin."""
+    assert _computing(line)

@@ -24,6 +24,11 @@ from .rows import MEASURES, differences_of, joint_difference, joint_row, rows_of
 from .sentences import sentence_of
 from .shared import ends, ideal, need_strong, noted, own_store
 
+_UNLIKE = (
+    "procedures are compared on the same truths and test functions, but these studies have others; give them one belief, "
+    "one seed, one batch and one f."
+)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
@@ -134,14 +139,15 @@ def compare(
     """
     need_fraction(confidence=confidence)
     judging, running = split(settings)
+    judging.setdefault("alpha", 1 - confidence)
     need_settings(**judging)
     asking = {name: running.pop(name) for name in StudySettings.__annotations__ if name in running}
     studies = {name: _study(one, belief, model, asking) for name, one in _named(procedures).items()}
     # The first speaks for all: others with other test functions are refused below.
     need_strong(next(iter(studies.values())))
+    _need_alike(studies)
     ran = {name: _replicates(name, study, n, running) for name, study in studies.items()}
     _need_pairs(ran)
-    judging.setdefault("alpha", 1 - confidence)
     results = {name: judge(one, **judging) for name, one in ran.items()}
     return _compared(ran, results, confidence)
 
@@ -153,18 +159,21 @@ def _study(procedure: Any, belief: Any, model: Any, asking: Any) -> Study:
     return as_study(belief, model, procedure, **asking)
 
 
+def _need_alike(studies: Mapping[str, Study]) -> None:
+    """Refuse studies that cannot be paired, as far as that shows before they run."""
+    asked = [(one.seed, one.batch, [(f.name, f.kind, f.sees) for f in one.functions]) for one in studies.values()]
+    if any(one != asked[0] for one in asked):
+        raise InvalidStudy(_UNLIKE)
+
+
 def _need_pairs(ran: Mapping[str, Replicates]) -> None:
-    """Refuse studies that did not ask about the same truths."""
+    """Refuse studies that did not draw the same truths."""
     first, *others = ran.values()
     for other in others:
         # A lost replicate has nan for a truth, and nan equals nothing.
         both = first.kept & other.kept
-        alike = first.functions == other.functions and np.array_equal(first.truth[both], other.truth[both])
-        if not alike and both.any():
-            raise InvalidStudy(
-                "procedures are compared on the same truths and test functions, but these studies have others; give "
-                "them one belief, one seed, one batch and one f."
-            )
+        if not np.array_equal(first.truth[both], other.truth[both]):
+            raise InvalidStudy(_UNLIKE)
 
 
 def _named(procedures: Any) -> dict[str, Any]:

@@ -99,6 +99,12 @@ class Diagnosis:
     outliers: Outliers | None = None
     errors: float = math.nan
 
+    @property
+    def of_fit(self) -> float:
+        """The divergence from calibration that spread and bias account for, in nats; infinite where one of them is."""
+        s, b = self.fit.spread.estimate, self.fit.bias.estimate
+        return (s * s - 1) / 2 - math.log(s) + b * b / 2 if math.isfinite(s) and math.isfinite(b) else math.inf
+
 
 def diagnose(column: Column) -> Diagnosis:
     """Say which kind of error a column has, if it has one; a calibrated one is plain. It is worked out once.

@@ -106,6 +106,12 @@ def of_use(replicates: Replicates, alpha: float) -> dict[str, tuple[Interval, In
     return found
 
 
+def says_nothing(use: Sequence[Interval]) -> bool:
+    """Whether contraction and skill show that the outputs say no more than the belief."""
+    contraction, skill = use
+    return usefulness.uninformative(skill, contraction)
+
+
 def with_use(
     measures: Sequence[Interval], use: Mapping[str, Sequence[Interval]], replicates: Replicates, alpha: float
 ) -> tuple[Interval, ...]:
