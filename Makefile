@@ -2,30 +2,43 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Neighbours share what a module computes once, so each process starts with its half of the tests.
+PYTEST := python -m pytest -n 2 --dist worksteal
+FAST := not process and not paper and not site and not slow
 # Byte code must be written: without it every import of scipy takes three times as long.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test lint docs bench clean
+.PHONY: demo test check lint test-fast test-oldest docs bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/01_three_functions.py
 	$(BIN)/ringtrue paper all
 
-test: lint
-	$(BIN)/python -m pytest -n 2
-	$(BIN)/python -m pytest -n 0 -q --doctest-modules src/ringtrue
+test: $(VENV)/.tools
+	$(BIN)/python -m pytest -n 0 --doctest-modules src/ringtrue tests/oldest.py
+	$(BIN)/$(PYTEST)
+
+check: lint test-fast
 
 lint: $(VENV)/.tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+test-fast: $(VENV)/.tools
+	$(BIN)/$(PYTEST) -m '$(FAST)'
+
+# What old versions say of newer ones that they meet is not about us.
+test-oldest: .venv-oldest/.tools
+	.venv-oldest/bin/$(PYTEST) -m '$(FAST)' -W ignore::DeprecationWarning
 
 # The site is in site/; search needs a server: python -m http.server --directory site
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Levels and power take an hour; name one module to run it alone: make bench BENCH=studies
-BENCH ?= studies uniformity twosample coverage paper odes runs plots report levels power
+BENCH ?= house studies uniformity twosample coverage paper odes runs plots report levels power
 bench: $(VENV)/.tools
 	for name in $(BENCH); do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
@@ -38,9 +51,16 @@ $(VENV)/.docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
-$(VENV)/.tools: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+$(VENV)/.tools: $(VENV)/.installed constraints.txt
+	$(BIN)/python -m pip install --quiet --editable '.[test]' --constraint constraints.txt
+	touch $@
+
+# The oldest versions have wheels for the oldest Python only.
+.venv-oldest/.tools: pyproject.toml tests/oldest.py
+	python3.11 -m venv --clear .venv-oldest
+	python3.11 tests/oldest.py > .venv-oldest/constraints.txt
+	.venv-oldest/bin/python -m pip install --quiet --editable '.[test]' --constraint .venv-oldest/constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) paper .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build site
+	rm -rf $(VENV) .venv-* paper .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build site

@@ -27,7 +27,8 @@ from scipy import special, stats
 
 from ringtrue import Mahalanobis, Normal
 from ringtrue.judgement import measures
-from ringtrue.replicates.record import Column, Replicates
+from ringtrue.judgement.column import Column
+from ringtrue.replicates.record import Asked, Header, Replicates
 from ringtrue.replicates.reducers.energy import EnergyScore
 from ringtrue.replicates.reducers.summaries import of_draws, of_law
 from ringtrue.statistics.effects import (
@@ -290,14 +291,16 @@ def joint_uses() -> Iterator[Cell]:
 
 def replicates(names: Iterable[str], z: Floats, **known: Any) -> Replicates:
     """Replicates with these normal scores and what else is known; a name that ends in * is not of theta alone."""
-    columns = tuple(
-        Column(name, "strong", True) if not name.endswith("*") else Column(name[:-1], "auto", False) for name in names
+    functions = tuple(
+        Asked(name, "coordinate", "theta") if not name.endswith("*") else Asked(name[:-1], "mahalanobis", "output")
+        for name in names
     )
     unknown, none = np.full(z.shape, np.nan), np.zeros(z.shape, np.int64)
     per_function = ("weak_u", "weak_z", "weak_value", "truth", "mean", "sd", "crps", "interval")
     rest: dict[str, Any] = dict.fromkeys(per_function, unknown)
     rest |= {"energy": unknown[:, 0], "belief_energy": unknown[:, 0], "u": special.ndtr(z), "rank": none - 1}
-    return Replicates(columns, z=z, reference=np.empty((0, 0)), **{**rest, "draws": none, **known})
+    header = Header(functions, seed=known.pop("seed", 0))
+    return Replicates(header, {**rest, "z": z, "draws": none, "treated": none[:, 0], **known})
 
 
 # A family: one function that may be off, one as the law is, and the mirror image of that one.
@@ -375,7 +378,7 @@ def weak(law: Law, n: int, eta: float, draws: int) -> Callable[[Generator], list
         one = mean + sd * rng.standard_normal((n, 1))
         known = {"truth": theta, "mean": mean, "sd": sd, "weak_value": one, "weak_u": special.ndtr(one)}
         ran = replicates(["theta"], (theta - mean) / sd, draws=np.full((n, 1), draws), **known)
-        return measures.weak_distance(ran, 0, confidence=CONFIDENCE)
+        return measures.weak_distance(Column(ran, 0), CONFIDENCE)
 
     return draw
 

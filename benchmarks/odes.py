@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
+from ringtrue.callables import called
 from ringtrue.paper import gallery
 from ringtrue.paper.odes import SOLVERS
 from ringtrue.procedures import ode
-from ringtrue.question.study import as_procedure
 
 PROBNUM = 0.15
 LIMIT = 200
@@ -42,7 +42,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     for name, any_solver in SOLVERS.items():
         start = time.process_time()
-        output = as_procedure(any_solver)(None, problems, rng)
+        output = called(any_solver, ("belief", "y"), "a solver")[0](None, problems, rng)
         if output.law(10.0, 0) is None:
             output.sample(99, rng)(10.0)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

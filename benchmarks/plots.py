@@ -13,7 +13,7 @@ import numpy as np
 from scipy import special
 
 from ringtrue import judge, plots
-from ringtrue.replicates.record import Column, Replicates
+from ringtrue.replicates.record import Asked, Header, Replicates
 from ringtrue.statistics import uniformity
 
 N = 10**6
@@ -41,10 +41,13 @@ def million(draws: int | None, n: int = N) -> Replicates:
     if draws is not None:
         rank, many = rng.binomial(draws, u), np.full(n, draws)
         u = (rank + rng.random(n)) / (draws + 1)
-    columns = [u, special.ndtri(u), rank, many, special.ndtr(drawn), drawn, drawn, rng.normal(size=n)]
-    columns += [mean + sd * z, mean, sd, np.abs(z), np.abs(z)]
-    energy = np.full((2, n), np.nan)
-    return Replicates((Column("theta", "strong", True),), *(column[:, None] for column in columns), *energy)
+    known = {"u": u, "z": special.ndtri(u), "rank": rank, "draws": many, "truth": mean + sd * z, "mean": mean, "sd": sd}
+    known |= {"weak_u": special.ndtr(drawn), "weak_z": drawn, "weak_value": drawn, "crps": np.abs(z)}
+    known |= {"interval": np.abs(z)}
+    whole = {name: column[:, None] for name, column in known.items()}
+    whole |= {"energy": np.full(n, np.nan), "belief_energy": np.full(n, np.nan), "treated": np.zeros(n, np.int64)}
+    header = Header((Asked("theta", "coordinate", "theta"),))
+    return Replicates(header, whole, reference=rng.normal(size=(n, 1)))
 
 
 def seconds(call: Callable[[], Any]) -> tuple[float, float]:

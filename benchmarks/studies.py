@@ -14,7 +14,7 @@ from scipy import special
 
 import ringtrue as rt
 from ringtrue.procedures import NormalMean
-from ringtrue.replicates import positions as statistic
+from ringtrue.replicates import positions
 
 
 def best(action: Callable[[], Any], repeats: int = 7) -> float:
@@ -70,15 +70,15 @@ def scalar(n: int = 5000) -> None:
         return y / 2 + 0.5**0.5 * rng.standard_normal(99)
 
     for label, procedure in (("exact law", exact), ("99 draws", sampled)):
-        study = rt.Study(belief, model, procedure, n)
+        study = rt.Study(belief, model, procedure)
 
         def bare(study: rt.Study = study) -> None:
             rng = np.random.default_rng(0)
             for _ in range(n):
-                y = study.simulate(belief.sample(1, rng)[0], rng)
+                y = model(belief.sample(1, rng)[0], rng)
                 study.procedure(belief, y, rng) if procedure is sampled else study.procedure(belief, y)  # noqa: B023
 
-        each = (best(lambda study=study: rt.run(study)) - best(bare)) / n  # type: ignore[misc]
+        each = (best(lambda study=study: rt.run(study, n=n)) - best(bare)) / n  # type: ignore[misc]
         print(f"overhead of a scalar replicate, {label}: {1e6 * each:.0f} microseconds (limit 60)")
 
 
@@ -88,7 +88,7 @@ def ranks() -> None:
     for n, m, d in ((10_000, 1000, 2), (10_000, 1000, 3), (10_000, 1000, 10), (10_000, 99, 3)):
         draws, theta = rng.normal(size=(n, m, d)), rng.normal(size=(n, d))
         naive = best(lambda draws=draws, theta=theta: (draws < theta[:, None]).sum(1), 5)  # type: ignore[misc]
-        ours = best(lambda draws=draws, theta=theta: statistic.count_entries(draws, theta), 5)  # type: ignore[misc]
+        ours = best(lambda draws=draws, theta=theta: positions.count_entries(draws, theta), 5)  # type: ignore[misc]
         print(f"ranks and ties of n = {n}, M = {m}, d = {d}: {naive / ours:.1f} x faster than (draws < theta).sum(1)")
 
 
@@ -105,8 +105,8 @@ class Sampled:
 bayes = NormalMean()
 f = [rt.identity, rt.Vectorized(lambda t: t**2, "square"), rt.Vectorized(lambda t: abs(t - 1), "distance to 1")]
 learn = lambda mu0, y: Sampled(bayes(mu0, y))
-study = rt.Study(rt.Normal(0, 1), bayes.simulate, learn, n={n}, draws={draws}, batch=1000, f=f)
-verdict = rt.judge(rt.run(study, progress="off")).verdict.name
+study = rt.Study(rt.Normal(0, 1), bayes.simulate, learn, draws={draws}, batch=1000, f=f)
+verdict = rt.judge(rt.run(study, n={n}, progress="off")).verdict.name
 # Not ru_maxrss, which a child inherits from the process that started it.
 print(verdict, int(re.search(r"VmHWM:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1]) // 1024)
 """

@@ -21,5 +21,5 @@ for name, procedure in zoo.items():
     result = rt.check(
         belief, bayes.simulate, procedure, n=1000, f=[rt.identity, rt.Function(log_likelihood, "log lik")]
     )
-    levels = ", ".join(f"{level}: p = {p:.2g}" for level, p in result.levels.items())
+    levels = ", ".join(f"{level}: p = {found.pvalue:.2g}" for level, found in result.levels.items())
     print(f"{name}\n  {levels}\n  {result.sentence}\n")

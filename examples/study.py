@@ -4,4 +4,5 @@ import ringtrue as rt
 from ringtrue.procedures import Inflated, NormalMean
 
 bayes = NormalMean()
-study = rt.Study(rt.Normal(0, 1), bayes.simulate, Inflated(bayes, eta=0.5), n=2000, batch=1000)
+study = rt.Study(rt.Normal(0, 1), bayes.simulate, Inflated(bayes, eta=0.5), batch=1000)
+n = 2000

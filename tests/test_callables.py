@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from ringtrue.callables import with_optional
+from ringtrue.callables import called, with_optional
 from ringtrue.errors import InvalidStudy
 
 
@@ -76,3 +76,17 @@ def test_signatures_that_cannot_be_called_are_refused(function: Callable[..., An
     """The message says whose function it is, what it takes, what it should, and what to do."""
     with pytest.raises(InvalidStudy, match=rf"the model must take 1 or 2 .* takes {taken}; wrap it in a lambda"):
         with_optional(function, 1, "rng", what="the model")
+
+
+def test_a_function_says_whether_it_takes_rng() -> None:
+    """Who makes random numbers is told whether anybody wants them; the function is called alike in both cases."""
+    plain, wants = called(lambda theta: theta + 1, ("theta",), "the model")
+    assert (plain(1.0, None), wants) == (2.0, False)
+    random, wants = called(lambda belief, y, rng: (belief, y, rng), ("belief", "y"), "the procedure")
+    assert (random(1, 2, 3), wants) == ((1, 2, 3), True)
+
+
+def test_what_cannot_be_called_is_refused_with_its_arguments() -> None:
+    """The message says what the function should take, and what arrived instead."""
+    with pytest.raises(InvalidStudy, match=r"must be a function of \(belief, y\) or \(belief, y, rng\), but int arrived"):
+        called(3, ("belief", "y"), "the procedure")

@@ -64,8 +64,11 @@ def test_exit_codes_are_the_verdicts(
 
 
 def test_a_study_object_and_its_changes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file may define ``study``; --n and --seed change it."""
-    text = STUDY.format(n=30, scale=1) + "\nstudy = rt.Study(belief, model, procedure, n=30)\n"
+    """A file may define ``study`` and ``n``; --n and --seed stand in for theirs."""
+    text = STUDY.format(n=30, scale=1) + "\nstudy = rt.Study(belief, model, procedure, seed=3)\n"
+    assert _exit("check", _file(tmp_path, text), "--json") == 2
+    found = json.loads(capsys.readouterr().out)
+    assert (found["n"], found["seed"]) == (30, 3)
     assert _exit("check", _file(tmp_path, text), "--n", "25", "--seed", "7", "--json") == 2
     found = json.loads(capsys.readouterr().out)
     assert (found["n"], found["seed"]) == (25, 7)
@@ -115,6 +118,10 @@ BROKEN = {
     "raises": ("1 / 0", "ZeroDivisionError"),
     "empty": ("", "must define"),
     "not a study": ("study = 3", "must define"),
+    "a study without n": (
+        STUDY.format(n=5, scale=1) + "\nstudy = rt.Study(belief, model, procedure)\ndel n",
+        "but n is",
+    ),
     "half a study": ("import ringtrue as rt\nbelief = rt.Normal(0, 1)", "model, procedure, n are missing"),
     "exits with 0": ("import sys\nsys.exit(0)", "exit|Exit"),
     "exits with 1": ("import sys\nsys.exit(1)", "exit|Exit"),
@@ -252,30 +259,36 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def _slow(folder: Path, seconds: float, n: int) -> str:
-    text = STUDY.format(n=n, scale=1).replace("    return theta", f"    time.sleep({seconds})\n    return theta")
-    return _file(folder, "import time\n" + text)
+    """Make a study that takes its time, and leaves a file when it has begun."""
+    slow = f"    open({str(folder / 'begun')!r}, 'w').close()\n    time.sleep({seconds})\n    return theta"
+    return _file(folder, "import time\n" + STUDY.format(n=n, scale=1).replace("    return theta", slow))
 
 
+@pytest.mark.process
 def test_interrupting_is_130(tmp_path: Path) -> None:
     """Ctrl-C ends the run with 130 and one line, not with a verdict."""
     command = [sys.executable, "-m", "ringtrue", "check", _slow(tmp_path, 0.05, 10_000)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(1.5)
+        while not (tmp_path / "begun").exists() and process.poll() is None:
+            time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=300)
     assert (process.returncode, out) == (130, "")
     assert "interrupted" in err
     assert "Traceback" not in err
 
 
+@pytest.mark.process
 def test_progress_stays_out_of_files(tmp_path: Path) -> None:
-    """Without a terminal there is no progress bar: logs hold the result alone."""
+    """Without a terminal there is no progress bar: logs hold whole lines, and of a short run none."""
     command = [sys.executable, "-m", "ringtrue", "check", _slow(tmp_path, 0.007, 400)]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "COLUMNS": "80"}, check=False)
     assert done.returncode == 2
-    assert done.stderr == ""
+    assert "\r" not in done.stderr
+    assert [line for line in done.stderr.splitlines() if not line.startswith("ringtrue: ")] == []
 
 
+@pytest.mark.process
 def test_output_survives_a_terminal_without_unicode(tmp_path: Path) -> None:
     """A test function with a Greek name is printed, escaped if need be, where stdout is ASCII; the exit code holds."""
     text = STUDY.format(n=3, scale=1) + "\nf = {'θ²': lambda t: t**2}\n"

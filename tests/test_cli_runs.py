@@ -48,6 +48,7 @@ def finished(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_shards_are_merged_shown_and_judged(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Three shares, merged, are judged as one run is, and show says what failed."""
     whole = str(tmp_path / "whole.db")
@@ -73,12 +74,13 @@ def _runs(*arguments: str) -> None:
     main(arguments)
 
 
+@pytest.mark.process
 def test_a_run_with_workers_goes_on_from_a_store(file: str, tmp_path: Path) -> None:
     """--workers, --timeout, --keep and --tag reach the run, and a larger --n goes on."""
     path = str(tmp_path / "run.db")
     options = ("--store", path, "--on-failure", "record", "--tag", "a", "--keep", "draws")
     _exit("check", file, *options, "--n", "20")
-    _exit("check", file, *options, "--workers", "2", "--timeout", "60")
+    _exit("check", file, *options, "--workers", "2", "--timeout", "600")
     assert rt.store.load(path).n == 60
     assert rt.store.recompute(path, f={"square": lambda t: t**2}).n == 60
     assert _exit("check", file, "--store", path, "--tag", "b", "--keep", "draws") == 3
@@ -151,6 +153,7 @@ BROKEN: dict[Any, str] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["judge", "check"])
 @pytest.mark.parametrize("harm", BROKEN, ids=lambda harm: harm.__name__)
 def test_broken_files_are_one_sentence(
@@ -192,6 +195,7 @@ def test_the_first_gap_ends_what_is_judged(finished: Path, capsys: pytest.Captur
     assert "must have replicate 0" in capsys.readouterr().err
 
 
+@pytest.mark.process
 def test_a_cluster_that_is_not_there_is_said(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     """An address nobody listens at is one sentence and exit code 3."""
     pytest.importorskip("distributed")

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -20,7 +19,10 @@ import pytest
 
 import ringtrue as rt
 
+from .browsers import browser
+
 pytest.importorskip("mkdocs", reason="the site needs ringtrue[docs]")
+pytestmark = pytest.mark.site
 
 ROOT = Path(__file__).parents[1]
 #: Which attribute of which tag makes a browser fetch something.
@@ -125,7 +127,6 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
     assert [name for name in rt.__all__ if f"ringtrue.{name}" not in ids] == []
 
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-extensions"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -211,15 +212,14 @@ def _served(folder: Path) -> Iterator[_Desk]:
 
 def _visit(folder: Path, profile: Path, pages: list[str], *more: str, patience: int = 0) -> _Desk:
     """Open pages of a folder in a browser; patience in ms is for results of a search."""
-    if BROWSER is None:
-        pytest.skip("no chromium, chromium-browser or google-chrome is installed")
+    program = browser()
     (folder / "probe.html").write_text(PROBE % (json.dumps(pages), patience), "utf-8")
     with _served(folder) as desk:
         address = f"http://127.0.0.1:{desk.server_port}/probe.html"
-        command = [BROWSER, *FLAGS, f"--user-data-dir={profile}", *more, address]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as browser:
-            told = desk.done.wait(timeout=90)
-            browser.terminate()
+        command = [program, *FLAGS, f"--user-data-dir={profile}", *more, address]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+            told = desk.done.wait(timeout=600)
+            running.terminate()
     (folder / "probe.html").unlink()
     assert told, "the browser did not come back"
     return desk
@@ -242,7 +242,7 @@ def test_pages_work_in_a_browser(site: Path, tmp_path: Path, mode: str, dark: bo
 def test_search_finds_a_word(site: Path, tmp_path: Path) -> None:
     """A word that is on a page is found there, and one that is nowhere is not."""
     words = {"index.html?q=mahalanobis": True, "index.html?q=qwertzuiop": False}
-    desk = _visit(site, tmp_path, list(words), patience=20_000)
+    desk = _visit(site, tmp_path, list(words), patience=300_000)
     assert {page: any(found["results"]) for page, found in desk.seen.items()} == words
     assert desk.elsewhere == []
 

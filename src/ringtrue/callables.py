@@ -12,6 +12,23 @@ from typing import Any, Literal
 from .errors import InvalidStudy
 
 
+def called(value: Any, arguments: tuple[str, ...], what: str) -> tuple[Callable[..., Any], bool]:
+    """Return a user's function as one of these arguments and rng, and whether it uses rng.
+
+    Examples
+    --------
+    >>> call, random = called(lambda theta: theta + 1, ("theta",), "the model")
+    >>> call(1.0, None), random
+    (2.0, False)
+    """
+    if not callable(value):
+        raise InvalidStudy(
+            f"{what} must be a function of ({', '.join(arguments)}) or ({', '.join(arguments)}, rng), but "
+            f"{type(value).__name__} arrived."
+        )
+    return with_optional(value, len(arguments), "rng", what=what)
+
+
 def with_optional(
     function: Any, required: int, optional: str, *, what: str, variadic: Literal["with", "without"] = "with"
 ) -> tuple[Callable[..., Any], bool]:
@@ -28,17 +45,20 @@ def with_optional(
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())
+    # Builtins are called with what they need and nothing else: a random stream they would not know what to do with.
     except (TypeError, ValueError):  # a builtin without a signature
         return _without(function, required), False
     named = next((p for p in parameters if p.name == optional and p.kind is not p.POSITIONAL_ONLY), None)
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p is not named]
     wanted = sum(p.default is p.empty for p in positional)
+    # A function of *args would take anything; whether it wants the optional argument is for the caller to say.
     if any(p.kind is p.VAR_POSITIONAL for p in parameters) and wanted <= required:
         return (
             (function, True) if variadic == "with" and named is None else _choose(function, required, optional, named)
         )
     if named is not None and wanted <= required <= len(positional):
         return _choose(function, required, optional, named)
+    # Exactly one more argument without a default can only be meant for the optional one, whatever it is called.
     if named is None and wanted == required + 1:
         return function, True
     if named is None and wanted <= required <= len(positional):

@@ -14,7 +14,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -28,7 +28,7 @@ from .export import Origin
 from .judgement.judging import judge
 from .judgement.result import Result
 from .judgement.verdict import Verdict
-from .question.study import Study
+from .question.study import Study, at_least
 from .replicates.record import Replicates
 from .report import need_place, report
 from .statistics.planning import plan
@@ -65,7 +65,7 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--n", type=click.IntRange(min=1), help="Number of replicates, instead of the study's own.")
+@click.option("--n", type=click.IntRange(min=1), help="Number of replicates, instead of the file's own.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed, instead of the study's own.")
 @ALPHA_OPTION
 @TEST_OPTION
@@ -92,26 +92,28 @@ def check(
 ) -> None:
     """Run the study in FILE and say whether its procedure is calibrated.
 
-    FILE is a Python file that defines `study`, or `belief`, `model`, `procedure` and `n` (and, if wanted, `f`, `draws`,
-    `seed`, `batch`). Exit code: 0 within tolerance, 1 miscalibrated, 2 inconclusive, 3 it could not be run.
+    FILE is a Python file that defines `study` and `n`, or `belief`, `model`, `procedure` and `n` (and, if wanted, `f`,
+    `draws`, `seed`, `batch`). Exit code: 0 within tolerance, 1 miscalibrated, 2 inconclusive, 3 it could not be run.
     """
-    changed = {name: value for name, value in (("n", n), ("seed", seed)) if value is not None}
     if page is not None:
         need_place(page)  # no simulation is lost to a typo
     # What a study prints must not end up in the JSON.
     with _beside(file), contextlib.redirect_stdout(sys.stderr), _cluster(dask) as executor:
-        replicates = run(load_study(file, **changed), executor=executor, **settings)
+        study, many = load_study(file, n=n, seed=seed)
+        replicates = run(study, n=many, executor=executor, **settings)
         result = judge(replicates, alpha=alpha, test=test)
     _answer(result, as_json, page, settings["store"])
 
 
 def _answer(result: Result, as_json: bool, page: Path | None = None, store: Path | None = None) -> NoReturn:
     """Print a result, write its page if one is wanted, and exit with its verdict's code."""
+    # The answer comes before the page: a page that cannot be written must not cost it.
     click.echo(json.dumps(result.to_dict(), indent=2, allow_nan=False) if as_json else str(result))
     if page is not None:
         with Store.read(store) if store else contextlib.nullcontext() as opened:
             origin = Origin.of(opened) if opened else None
         report(result, page, origin=origin)
+        # Not on stdout, which may be JSON for a program.
         click.echo(f"ringtrue: the report is {page}", err=True)
     sys.exit(EXIT_CODES[result.verdict])
 
@@ -127,6 +129,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
     except ImportError:
         raise RingtrueError("--dask needs Dask; run: pip install 'ringtrue[dask]'") from None
     try:
+        # A scheduler that is there answers at once; a wrong address should not take minutes to be told.
         client = Client(address, timeout=10)
     except (OSError, ValueError) as error:
         raise RingtrueError(f"no Dask scheduler answers at {address}: {error}") from error
@@ -153,6 +156,7 @@ def judge_command(store: Path, alpha: float, test: str, as_json: bool) -> None:
 def report_command(store: Path, out: Path | None, alpha: float, test: str, as_json: bool) -> None:
     """Judge what is in STORE and write it up as an HTML page, and as JSON beside it; exit codes as for check."""
     page = out or store.with_suffix(".html")
+    # Before the store is read and judged, as in `check`.
     need_place(page)
     _answer(judge(_done(store), alpha=alpha, test=test), as_json, page, store)
 
@@ -160,6 +164,7 @@ def report_command(store: Path, out: Path | None, alpha: float, test: str, as_js
 def _done(store: Path) -> Replicates:
     """Return the replicates before the first missing one, and say so if there is one."""
     with Store.read(store) as opened:
+        # Of what is done beyond a gap, quick replicates are done first: only a prefix is not selected by speed.
         done = opened.prefix()
         if done < opened.n:
             click.echo(
@@ -225,6 +230,7 @@ def paper(name: str, scale: float | None, seed: int, out: Path) -> None:
         gallery.produce(names, out, scale=scale, seed=seed, say=click.echo)
     except KeyboardInterrupt:
         click.echo(f"\nWhat is finished is in {out}; the same command goes on from there.", err=True)
+        # Click makes an Abort of it, and `main` the exit code of an interruption.
         raise
     click.echo(f"The figures are in {out.resolve()}; open {out / 'index.html'}.")
 
@@ -249,6 +255,7 @@ def described(store: Store) -> str:
 def _beside(file: Path) -> Iterator[None]:
     """Let a study import its neighbours, also while it runs."""
     folder = str(file.resolve().parent)
+    # As `python study.py` has it. It stays for the whole run, as imports inside functions come late.
     sys.path.insert(0, folder)
     try:
         yield
@@ -256,35 +263,40 @@ def _beside(file: Path) -> Iterator[None]:
         sys.path.remove(folder)
 
 
-def load_study(file: Path, **changed: Any) -> Study:
-    """Read a study from a Python file, with some of its fields changed."""
+def load_study(file: Path, *, n: int | None = None, seed: int | None = None) -> tuple[Study, int]:
+    """Read a study and its number of replicates from a Python file, with a seed and a number of the caller's."""
     try:
+        # Not as __main__, so that what a file does when it is a script is not done here.
         names = runpy.run_path(str(file))
+    # A file that calls sys.exit(0) would otherwise end as "within tolerance".
     except (Exception, SystemExit) as error:
         raise InvalidStudy(
             f"{file} must be a Python file that runs, but it raised {type(error).__name__}: {error}."
         ) from error
-    if isinstance(names.get("study"), Study):
-        study = names["study"]
-        settings = {item.name: getattr(study, item.name) for item in fields(Study) if item.init}
-    else:
-        settings = {item.name: names[item.name] for item in fields(Study) if item.name in names}
-        settings.update(changed)
-        if missing := [name for name in ("belief", "model", "procedure", "n") if name not in settings]:
-            raise InvalidStudy(
-                f"{file} must define `study = ringtrue.Study(...)`, or `belief`, `model`, `procedure` and `n`, but "
-                f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing."
-            )
-    return Study(**{**settings, **changed})
+    study, many = names.get("study"), names.get("n") if n is None else n
+    # Read off the fields of Study, so that a new one needs nothing here.
+    settings = {item.name: names[item.name] for item in fields(Study) if item.init and item.name in names}
+    parts = () if isinstance(study, Study) else ("belief", "model", "procedure")
+    missing = [*(name for name in parts if name not in settings), *(("n",) if many is None else ())]
+    if missing:
+        raise InvalidStudy(
+            f"{file} must define `study = ringtrue.Study(...)` and `n`, or `belief`, `model`, `procedure` and `n`, but "
+            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing."
+        )
+    found = study if isinstance(study, Study) else Study(**settings)
+    return found if seed is None else replace(found, seed=seed), at_least(1, "n", many)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; errors are one sentence on stderr and exit code 3."""
     try:
+        # Left to itself click exits with 1 and 2, which are verdicts here.
         cli.main(args=None if arguments is None else list(arguments), prog_name="ringtrue", standalone_mode=False)
     except click.exceptions.Abort as abort:
+        # The KeyboardInterrupt behind it says what was saved and how to go on, if a run was interrupted.
         said = str(abort.__cause__ or "")
         click.echo("ringtrue: interrupted" + (f"; {said}" if said else ""), err=True)
+        # 128 + 2, the number of SIGINT, as shells report it.
         sys.exit(130)
     except click.ClickException as error:
         error.show()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ import numpy as np
 
 from .errors import RingtrueError
 from .execution.store import Store
+from .execution.store.identity import versions as run_versions
 from .judgement.column import columns_of
 from .judgement.levels import TestRow, chain, level_of
 from .judgement.result import Result
@@ -31,7 +31,7 @@ ARRAYS = ("u", "z", "rank", "draws", "truth", "mean", "sd", "crps", "interval")
 #: Those that have one number per replicate.
 JOINT = ("energy", "belief_energy")
 #: The form of the JSON; it changes when a field changes its meaning or goes.
-FORM = "ringtrue-report-1"
+FORM = "ringtrue-report-2"
 #: Causes of failures that are written out; the others are counted.
 _CAUSES = 100
 _TESTED = [field.name for field in fields(TestRow)]
@@ -67,7 +67,8 @@ class Origin:
         state = store.progress()
         written = None if state.last_write is None else _said(datetime.fromtimestamp(state.last_write, UTC))
         counts = state.n, state.done, state.failed, state.seconds
-        return cls(Path(store.path).name, *counts, written, store.fingerprint, store.versions)
+        # The last versions: a run that was resumed may have been written by several.
+        return cls(Path(store.path).name, *counts, written, store.fingerprint, store.versions[-1])
 
 
 def to_pandas(source: Result | Replicates) -> Frames:
@@ -87,12 +88,13 @@ def to_pandas(source: Result | Replicates) -> Frames:
     """
     pandas: Any = _need("pandas", "to_pandas")
     replicates = _replicates(source)
-    rows = source if isinstance(source, Result) else None
+    tests, measures = (source.tests, source.measures) if isinstance(source, Result) else ((), ())
     table = _long(replicates)
+    # Codes and not text, since a name in every row would be most of the memory.
     table["f"] = pandas.Categorical.from_codes(table["f"], [function.name for function in replicates.functions])
     return Frames(
-        pandas.DataFrame([asdict(row) for row in rows.tests] if rows else [], columns=_TESTED),
-        pandas.DataFrame([as_row(row) for row in rows.measures] if rows else [], columns=list(MEASURED)),
+        pandas.DataFrame([asdict(row) for row in tests], columns=_TESTED),
+        pandas.DataFrame([as_row(row) for row in measures], columns=list(MEASURED)),
         pandas.DataFrame(table),
     )
 
@@ -134,6 +136,7 @@ def to_xarray(source: Result | Replicates) -> Any:
     )
     attributes = _attributes(source)
     tree = xarray.DataTree.from_dict({"replicates": every, "prior_sbc": kept})
+    # Groups carry them too, because one may be taken out of the tree and saved alone.
     for node in (tree, *tree.children.values()):
         node.attrs.update(attributes)
     return tree
@@ -195,6 +198,7 @@ def to_json(result: Result, path: str | os.PathLike[str], *, origin: Origin | No
 
 def as_text(plain: Mapping[str, Any]) -> str:
     """Return plain data as JSON text without nan."""
+    # NaN is not JSON, and readers in other languages refuse it; one that is left here is a mistake of ours.
     return json.dumps(plain, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
@@ -214,6 +218,7 @@ def to_csv(source: Result | Replicates, folder: str | os.PathLike[str]) -> tuple
     except OSError as error:
         raise RingtrueError(f"{place} must be a folder to write to, but it is not: {error.strerror}.") from error
     replicates = _replicates(source)
+    # The texts are generators: millions of rows are written without ever being in memory together.
     files = {"replicates.csv": _csv_text(["replicate", "f", "lost", *ARRAYS], _lines(replicates))}
     if isinstance(source, Result):
         files["tests.csv"] = _csv_text(_TESTED, (asdict(row).values() for row in source.tests))
@@ -231,9 +236,7 @@ def versions() -> dict[str, str]:
     """
     import scipy
 
-    from .execution.store.rows import versions as recorded
-
-    return {**recorded(), "scipy": scipy.__version__, "python": platform.python_version()}
+    return {**run_versions(), "scipy": scipy.__version__}
 
 
 def clean(text: str) -> str:
@@ -250,8 +253,10 @@ def clean(text: str) -> str:
 def write(path: str | os.PathLike[str], pieces: str | Iterable[str]) -> Path:
     """Write a text file through a temporary one, so that an interruption leaves no half."""
     target = Path(path)
+    # In the same folder: between file systems a rename is a copy, which can be interrupted.
     part = target.with_name(f"{target.name}.part")
     try:
+        # csv writes its own line ends, to which a text file on Windows would add.
         with part.open("w", encoding="utf-8", newline="") as file:
             file.writelines([pieces] if isinstance(pieces, str) else pieces)
         os.replace(part, target)
@@ -292,6 +297,7 @@ def _lines(replicates: Replicates, at_once: int = 10_000) -> Iterator[list[Any]]
     names = [function.name for function in replicates.functions]
     for start in range(0, replicates.n, at_once):
         piece = slice(start, start + at_once)
+        # Lists, since taking single numbers out of arrays is many times slower.
         columns = [getattr(replicates, name)[piece].tolist() for name in ARRAYS]
         lost = (~replicates.kept[piece]).tolist()
         for i, gone in enumerate(lost):
@@ -323,6 +329,7 @@ class _Line:
 def _csv_cell(value: Any) -> Any:
     if isinstance(value, str):
         return clean(value)
+    # Only nan differs from itself; np.isnan would refuse what is not a number.
     return "" if value != value else value
 
 
@@ -335,11 +342,12 @@ def _attributes(source: Result | Replicates) -> dict[str, Any]:
         "inference_library": "ringtrue",
         "inference_library_version": made["ringtrue"],
         **{f"{name}_version": version for name, version in made.items() if name != "ringtrue"},
+        # The integers of netCDF have 64 bits, one of them a sign.
         "seed": replicates.seed if replicates.seed < 2**63 else str(replicates.seed),
         "lost": len(replicates.failures),
     }
     if isinstance(source, Result):
-        found |= {"verdict": source.verdict.name, "sentence": clean(source.sentence), "pvalue": source.overall}
+        found |= {"verdict": source.verdict.name, "sentence": clean(source.sentence), "pvalue": source.pvalue}
         found |= {"alpha": source.alpha}
     return found
 
@@ -355,6 +363,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     if isinstance(value, str):
+        # Cut before it is cleaned, so that cleaning costs no more than what is kept.
         return clean(value) if len(value) <= _TEXT else f"{clean(value[:_TEXT])}…"
     if isinstance(value, np.generic):
         return _plain(value.item())

@@ -57,7 +57,8 @@ class Streams:
     """
 
     def __init__(self, seed: int) -> None:
-        self._key = _Key(np.random.SeedSequence(seed).generate_state(2, np.uint64))
+        # Any bit generator takes whatever can seed it; NumPy's types know its own class only.
+        self._key: Any = _Key(np.random.SeedSequence(seed).generate_state(2, np.uint64).astype(np.uint64))
 
     def generator(self, role: Role, block: int = 0, lane: int = 0) -> np.random.Generator:
         """Return a new generator at the start of a stream."""
@@ -65,11 +66,13 @@ class Streams:
 
     def uniforms(self, role: Role, index: NDArray[np.int64], width: int) -> NDArray[np.float64]:
         """Return one row of uniforms per replicate, each a function of the replicate's index alone."""
+        # Rows start at whole counter values: then a replicate's row does not depend on which other rows are asked for.
         words = -(-width // 4)  # Philox makes four numbers per counter value
         runs = np.split(index, np.flatnonzero(np.diff(index) != 1) + 1)
         rows = [self._at(int(run[0]) * words, 0, role).random((len(run), 4 * words)) for run in runs]
         return np.concatenate(rows)[:, :width]
 
     def _at(self, position: int, block: int, role: Role) -> np.random.Generator:
+        # The second word stays 0: a stream may draw 2^64 blocks of numbers before it would meet its neighbour.
         counter = np.array((position, 0, block, _ROLES[role]), np.uint64)
         return np.random.Generator(np.random.Philox(self._key, counter=counter))

@@ -23,6 +23,7 @@ def take(value: Any, index: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: part[index] for name, part in value.items()}
     if isinstance(value, (list, tuple)) and isinstance(index, tuple):
+        # A list of objects cannot be indexed by a tuple, as arrays of two leading axes are.
         (index,) = index  # objects have one leading axis only
     return value[index]
 
@@ -43,6 +44,7 @@ def stack_values(values: Sequence[Any], axis: int = 0) -> Any:
         return {key: stack_values([value[key] for value in values], axis) for key in first}
     if isinstance(first, (int, float, bool, np.generic, np.ndarray, list, tuple)):
         return np.stack([np.asarray(value) for value in values], axis)
+    # Functions and other objects cannot be stacked; a list of them has one leading axis all the same.
     return list(values)
 
 
@@ -50,6 +52,7 @@ def copied(value: Any) -> Any:
     """Return a value whose arrays are its own."""
     if isinstance(value, np.ndarray):
         return value.copy()
+    # Only plain dicts: a user's own mapping may not be made anew from its items, and is left alone.
     return {name: copied(part) for name, part in value.items()} if type(value) is dict else value
 
 
@@ -62,6 +65,7 @@ def entries(value: Any, lead: int) -> Floats | None:
     [0.0, 1.0, 1.0, 1.0, 1.0]
     """
     if isinstance(value, Mapping):
+        # Sorted, so that a dict written in another order has the same entries in the same places.
         parts = [entries(value[name], lead) for name in sorted(value)]
         found = [part for part in parts if part is not None]
         return np.concatenate(found, axis=-1) if found and len(found) == len(parts) else None

@@ -10,12 +10,12 @@ from scipy import stats
 import ringtrue as rt
 from ringtrue.comparison import Comparison
 from ringtrue.comparison.ranking import best_of
-from ringtrue.comparison.rows import score_differences
-from ringtrue.procedures import DataAgnostic, Inflated, NormalMean
+from ringtrue.comparison.rows import differences_of, score_differences
+from ringtrue.procedures import DataAgnostic, Inflated
 from ringtrue.statistics.effects import Interval
 
-BELIEF = rt.Normal(0, 1)
-BAYES = NormalMean()
+from ..builders import BAYES, BELIEF
+
 SURE = 1 - 1e-6  # intervals of this confidence miss with chance 1e-6
 
 
@@ -89,6 +89,7 @@ def drawn(procedures: Any, n: int, **settings: Any) -> Comparison:
     return rt.compare(procedures, BELIEF, BAYES.simulate, n=n, f=rt.identity, progress="off", **settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", [sampled(2), sampled(19, scale=0.3), sampled(99, shift=1.0), Inflated(BAYES, 0.04)])
 @pytest.mark.parametrize("one", [BAYES, sampled(9)])
 def test_differences_are_those_of_the_rows(one: Any, other: Any) -> None:
@@ -105,6 +106,7 @@ def test_differences_are_those_of_the_rows(one: Any, other: Any) -> None:
     assert ("coverage" in gaps) == same
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("draws", "scale"), [(2, 0.3), (19, 0.6), (19, 0.3)])
 def test_errors_of_spread_are_ranked_on_draws(draws: int, scale: float) -> None:
     """The larger the error, the surer the ranking, also where a few draws cannot show it (false alarm at most 1e-6).
@@ -140,6 +142,7 @@ FAR: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAR)
 def test_infinite_errors_come_last(name: str) -> None:
     """Where an estimate is infinite so is the divergence, all others are ahead, and the sentence says what is known."""
@@ -173,6 +176,7 @@ def ranks_of(law: Any, draws: int | None, rng: np.random.Generator) -> Any:
     return law if draws is None else rng.binomial(draws, stats.norm.cdf(law))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [(None, None), (19, 19), (None, 9)])
 def test_equal_procedures_are_not_called_different(draws: tuple[int | None, int | None]) -> None:
     """Of pairs with the same law few have a clear difference, half of whose replicates they share.
@@ -210,21 +214,30 @@ def shifted(belief: Any, y: Any) -> rt.Normal:
     return rt.Normal(y / 2 + 0.5 * math.sqrt(0.5), math.sqrt(0.5))
 
 
+@pytest.mark.slow
 def test_differences_cover() -> None:
     """Paired intervals of the difference in bias cover the true one as often as they claim.
 
-    The outputs N(y/2, 1/2) and N(0, 1) have bias 0, so their difference is 0. One of four rows at 90 % with half of the
-    error has 98.75 %: of 400 comparisons 5 are expected to miss. The broken twin is biased by half an sd, five standard
-    errors at n = 60, where the interval reaches two and a half: nearly all exclude 0.
+    The outputs N(y/2, 1/2) and N(0, 1) have bias 0, so their difference is 0. At 98.75 % (one of four measures, half of
+    10 %) 5 of 400 parts of one run are expected to miss. The broken twin is biased by half an sd, five standard errors
+    at n = 60, where the interval reaches two and a half: nearly all exclude 0.
     """
+    procedures = {"Bayes": BAYES, "belief": DataAgnostic(), "twin": shifted}
+    studies = {
+        name: rt.Study(BELIEF, BAYES.simulate, one, f=rt.identity, batch=4000) for name, one in procedures.items()
+    }
+    ran = {name: rt.run(study, n=60 * 400) for name, study in studies.items()}
     misses, found = 0, 0
-    for seed in range(400):
-        seen = compared({"Bayes": BAYES, "belief": DataAgnostic(), "twin": shifted}, n=60, seed=seed, confidence=0.9)
-        rows = {row.of: row for row in seen.differences if row.name == "bias"}
-        misses += rows["Bayes", "belief"].clear
-        found += rows["belief", "twin"].clear
+    for start in range(0, 60 * 400, 60):
+        part = {name: one.pick(slice(start, start + 60)) for name, one in ran.items()}
+        misses += _bias(*differences_of("Bayes", "belief", part, 0, 0.9875)).clear
+        found += _bias(*differences_of("belief", "twin", part, 0, 0.9875)).clear
     assert misses <= int(stats.binom.isf(1e-6, 400, 0.0125))
     assert found > 360
+
+
+def _bias(*rows: Interval) -> Interval:
+    return next(row for row in rows if row.name == "bias")
 
 
 def test_lost_replicates_are_left_out_of_both() -> None:
@@ -339,16 +352,68 @@ def test_functions_that_all_see_the_data_are_refused() -> None:
     with pytest.raises(rt.errors.InvalidStudy, match="theta alone"):
         rt.compare({"a": never, "b": never}, BELIEF, never, n=10, f=sees)
     with pytest.raises(rt.errors.InvalidStudy, match="theta alone"):
-        rt.coverage_map(rt.Study(BELIEF, never, never, 1, f=sees), [0.0], n=10)
+        rt.coverage_map(rt.Study(BELIEF, never, never, f=sees), [0.0], n=10)
+
+
+def study_of(procedure: Any, **changed: Any) -> rt.Study:
+    """Return the study of a procedure of the normal mean."""
+    settings: dict[str, Any] = {"f": rt.identity, "batch": 200, **changed}
+    return rt.Study(settings.pop("belief", BELIEF), BAYES.simulate, procedure, **settings)
+
+
+def test_studies_are_compared_like_their_procedures() -> None:
+    """A name may stand for a study: belief, model and settings are then its own, and the numbers are the same."""
+    procedures = {"Bayes": BAYES, "narrow": Inflated(BAYES, 0.5)}
+    found = rt.compare({name: study_of(one) for name, one in procedures.items()}, n=200)
+    same = compared(procedures, n=200)
+    assert (found.rows, found.differences, found.sentence) == (same.rows, same.differences, same.sentence)
+    with pytest.raises(rt.errors.InvalidStudy, match="seed came too; put it into the Study"):
+        rt.compare({name: study_of(one) for name, one in procedures.items()}, n=200, seed=3)
+
+
+@pytest.mark.parametrize("changed", [{"seed": 1}, {"f": {"square": lambda t: t**2}}, {"batch": 100}])
+def test_studies_of_different_questions_are_refused_before_they_run(changed: dict[str, Any]) -> None:
+    """Differences are those of pairs: another seed, batch or test function makes none."""
+    with pytest.raises(rt.errors.InvalidStudy, match="one belief, one seed, one batch and one f"):
+        rt.compare({"one": study_of(never), "other": study_of(never, **changed)}, n=200)
+
+
+@pytest.mark.parametrize("changed", [{"belief": rt.Normal(0, 2)}, {"truth": rt.Normal(0, 2)}], ids=["belief", "truth"])
+def test_studies_with_different_truths_are_refused(changed: dict[str, Any]) -> None:
+    """What the truths are shows when they are drawn."""
+    with pytest.raises(rt.errors.InvalidStudy, match="the same truths"):
+        rt.compare({"one": study_of(BAYES), "other": study_of(BAYES, **changed)}, n=200)
+
+
+def test_settings_of_judging_reach_every_result() -> None:
+    """alpha, tolerance and test are those of the results; alpha is 1 - confidence if left out."""
+    both, loose = {"Bayes": BAYES, "narrow": Inflated(BAYES, 0.5)}, rt.Tolerance(spread=0.5)
+    found = compared(both, n=200, alpha=0.01, tolerance=loose, test="ks")
+    for result in found.results.values():
+        assert (result.alpha, result.tolerance, result.tests[0].method) == (0.01, loose, "ks")
+    assert {result.alpha for result in compared(both, n=200, confidence=0.75).results.values()} == {0.25}
+    for wrong in ({"alpha": 5}, {"tolerance": 0.1}, {"test": "eye"}):
+        with pytest.raises(rt.errors.InvalidStudy, match=next(iter(wrong))):
+            rt.compare({"a": never, "b": never}, BELIEF, never, n=10, **wrong)
+
+
+def test_a_sweep_passes_settings_of_judging_on() -> None:
+    """alpha, tolerance and test are those of its results, and wrong ones are refused before a study is built."""
+    loose = rt.Tolerance(spread=0.5)
+    found = rt.sweep(lambda v: study_of(Inflated(BAYES, v)), [1.0, 0.5], n=200, alpha=0.01, tolerance=loose, test="ks")
+    for result in found.results.values():
+        assert (result.alpha, result.tolerance, result.tests[0].method) == (0.01, loose, "ks")
+    with pytest.raises(rt.errors.InvalidStudy, match="alpha"):
+        rt.sweep(never, [1.0], n=10, alpha=5)
 
 
 def test_a_sweep_keeps_every_result() -> None:
     """Rows carry their x, and the measures are those of the results."""
 
     def build(variance: float) -> rt.Study:
-        return rt.Study(BELIEF, BAYES.simulate, Inflated(BAYES, variance), 300, f=rt.identity, batch=300)
+        return rt.Study(BELIEF, BAYES.simulate, Inflated(BAYES, variance), f=rt.identity, batch=300)
 
-    found = rt.sweep(build, [0.25, 1.0, 4.0])
+    found = rt.sweep(build, [0.25, 1.0, 4.0], n=300)
     spreads = {row.of: row.estimate for row in found.rows if row.name == "spread"}
     # Inflating the variance by v divides z by sqrt(v), on the same data.
     assert spreads[0.25] == pytest.approx(2 * spreads[1.0], rel=1e-12)
@@ -364,7 +429,7 @@ def test_a_sweep_keeps_every_result() -> None:
 def test_values_that_no_sweep_can_keep_apart_are_refused(over: Any, message: str) -> None:
     """Results are kept by value and shown as text: values must differ in both, and nothing is built if they do not."""
     with pytest.raises(rt.errors.InvalidStudy, match=message):
-        rt.sweep(never, over)
+        rt.sweep(never, over, n=10)
 
 
 def test_a_sweep_says_where_it_failed() -> None:
@@ -373,17 +438,17 @@ def test_a_sweep_says_where_it_failed() -> None:
     def build(x: str) -> rt.Study:
         if x == "no study":
             raise KeyError(x)
-        return rt.Study(BELIEF, BAYES.simulate, lambda belief, y: 1 / 0 if x == "no output" else BAYES(belief, y), 5)
+        return rt.Study(BELIEF, BAYES.simulate, lambda belief, y: 1 / 0 if x == "no output" else BAYES(belief, y))
 
     for x, error in (("no study", KeyError), ("no output", rt.errors.ReplicateFailed)):
         with pytest.raises(error) as caught:
-            rt.sweep(build, ["fine", x])
+            rt.sweep(build, ["fine", x], n=5)
         assert caught.value.__notes__ == [f"This was the study of x = {x!r}."]
 
 
 def test_coverage_at_fixed_truths_is_that_of_the_closed_form() -> None:
     """At theta the output N(y/2, 1/2) covers with P(|N(-theta/2, 1/4)| < 1.645 sqrt(1/2)) (intervals miss: 1e-6)."""
-    study = rt.Study(BELIEF, BAYES.simulate, BAYES, 1, f=rt.identity, batch=1)
+    study = rt.Study(BELIEF, BAYES.simulate, BAYES, f=rt.identity, batch=1)
     for row in rt.coverage_map(study, [0.0, 1.0, 2.5], n=4000, confidence=SURE):
         half = stats.norm.ppf(0.95) * math.sqrt(0.5)
         law = stats.norm(-row.of / 2, 0.5)
@@ -393,7 +458,7 @@ def test_coverage_at_fixed_truths_is_that_of_the_closed_form() -> None:
 
 def test_a_map_can_be_stored_and_resumed(tmp_path: Any) -> None:
     """A folder as store holds one file per theta, more are added, and the numbers are those of a run without."""
-    study = rt.Study(BELIEF, BAYES.simulate, BAYES, 1, f=rt.identity)
+    study = rt.Study(BELIEF, BAYES.simulate, BAYES, f=rt.identity)
     first = rt.coverage_map(study, [0.0, 1.0], n=50, store=tmp_path / "map")
     assert len(list((tmp_path / "map").iterdir())) == 2
     assert rt.coverage_map(study, [0.0, 1.0, 2.0], n=50, store=tmp_path / "map")[:2] == first
@@ -405,16 +470,16 @@ def test_a_map_can_be_stored_and_resumed(tmp_path: Any) -> None:
 def test_a_map_refuses_what_it_cannot_measure_before_it_simulates(wrong: Any) -> None:
     """Levels are probabilities, and there is at least one dataset."""
     with pytest.raises(rt.errors.InvalidStudy, match=r"nominal|confidence|n must"):
-        rt.coverage_map(rt.Study(BELIEF, never, never, 1, f=rt.identity), [0.0], **{"n": 10, **wrong})
+        rt.coverage_map(rt.Study(BELIEF, never, never, f=rt.identity), [0.0], **{"n": 10, **wrong})
 
 
 def test_truths_from_another_law_are_used_and_said() -> None:
     """A wider truth makes the exact posterior over-confident: sd of z is sqrt((s^2/4 + 1/4) / (1/2)); no weak level."""
-    study = rt.Study(BELIEF, BAYES.simulate, BAYES, 4000, f=rt.identity, batch=4000, truth=rt.Normal(0, 2))
-    result = rt.judge(rt.run(study), alpha=1e-6)
-    spread = next(row for row in result.measures if row.name == "spread")
+    study = rt.Study(BELIEF, BAYES.simulate, BAYES, f=rt.identity, batch=4000, truth=rt.Normal(0, 2))
+    result = rt.check(study, n=4000, alpha=1e-6)
+    spread = result["theta"].spread
     assert spread.low < math.sqrt(2.5) < spread.high
     assert "weak" not in result.levels
     assert any("another law than the belief" in note for note in result.notes)
     with pytest.raises(rt.errors.InvalidStudy, match="truth"):
-        rt.Study(BELIEF, BAYES.simulate, BAYES, 10, truth=3.0)
+        rt.Study(BELIEF, BAYES.simulate, BAYES, truth=3.0)

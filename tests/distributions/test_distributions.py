@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy import special, stats
 
 from ringtrue.distributions import (
@@ -17,20 +16,30 @@ from ringtrue.distributions import (
     Gamma,
     Gaussian,
     Independent,
+    Law,
     Mixture,
     Normal,
     Repeated,
-    Sampler,
-    ScipyLaw,
     as_distribution,
     stack,
 )
-from ringtrue.distributions.laws import BatchLaw, Folded, MixtureLaw, Univariate, scores_from_tails
+from ringtrue.distributions.frozen import Sampler, ScipyLaw
+from ringtrue.distributions.laws import BatchLaw, Folded, MixtureLaw, scores_from_tails
 from ringtrue.errors import InvalidStudy
-from ringtrue.functions import Coordinate, Distance, Function, Linear, LogDensity, Renamed, identity
+from ringtrue.functions import (
+    SEVERAL,
+    Context,
+    Coordinate,
+    Distance,
+    Function,
+    Linear,
+    LogDensity,
+    as_testfunctions,
+    identity,
+)
 from ringtrue.functions import TestFunction as AnyFunction
-
-Floats = NDArray[np.float64]
+from ringtrue.values import Floats
+from tests.builders import kolmogorov
 
 PAIRS: dict[str, tuple[Any, Any, Floats]] = {
     "normal": (Normal(0.3, 2.0), stats.norm(0.3, 2.0), np.linspace(-15, 15, 61)),
@@ -62,17 +71,15 @@ N = 20_000
 MASSART = 2.7 / np.sqrt(N)
 
 
-def distance(u: Floats) -> float:
-    """Return the Kolmogorov distance of a sample from U(0,1)."""
-    ordered, n = np.sort(u.ravel()), u.size
-    above = np.arange(1, n + 1) / n - ordered
-    return float(max(above.max(), (1 / n - above).max()))
-
-
-def spread_atoms(law: Univariate, x: Floats, rng: np.random.Generator) -> Floats:
+def spread_atoms(law: Law, x: Floats, rng: np.random.Generator) -> Floats:
     """Return F(x-) + V (F(x) - F(x-)), uniform if x follows the law."""
     below = law.cdf_left(x)
     return below + rng.random(x.shape) * (law.cdf(x) - below)
+
+
+def renamed(f: AnyFunction, name: str) -> AnyFunction:
+    """Return a test function under another name."""
+    return as_testfunctions({name: f})[0]
 
 
 def drawn(distribution: Any, m: int) -> Any:
@@ -116,7 +123,7 @@ def test_zscore_keeps_its_size_in_the_tails(side: int) -> None:
     ],
     ids=["gamma right", "gamma left", "beta right", "beta left"],
 )
-def test_zscore_in_the_tails_of_skewed_laws(law: Univariate, x: float, log_tail: float) -> None:
+def test_zscore_in_the_tails_of_skewed_laws(law: Law, x: float, log_tail: float) -> None:
     """Gamma and beta scores are those of the closed form of the tail down to 1e-300."""
     tail = np.exp(log_tail)
     assert min(float(law.cdf(x)), float(law.sf(x))) == pytest.approx(tail, rel=1e-10)
@@ -140,10 +147,10 @@ def test_declared_law_is_that_of_the_draws(name: str) -> None:
     # every law here by more than 0.06: it passes with probability at most exp(-2 N (0.06 - MASSART)^2) < 1e-28.
     distribution, f = MARGINALS[name]
     rng = np.random.default_rng(4)
-    law, values = distribution.marginal(f), f.evaluate(distribution.sample(N, rng), 1)
-    assert distance(spread_atoms(law, values, rng)) <= MASSART
+    law, values = distribution.marginal(f), f.evaluate(distribution.sample(N, rng), SEVERAL)
+    assert kolmogorov(spread_atoms(law, values, rng)) <= MASSART
     moved = values + (1.0 if law.atoms else 0.3 * np.minimum(values.std(), 2.0))
-    assert distance(spread_atoms(law, moved, rng)) > MASSART
+    assert kolmogorov(spread_atoms(law, moved, rng)) > MASSART
 
 
 @pytest.mark.parametrize("name", [name for name in MARGINALS if "discrete" not in name])
@@ -154,8 +161,8 @@ def test_laws_sample_themselves(name: str) -> None:
     law = distribution.marginal(f)
     draws = law.sample(N, np.random.default_rng(8))
     assert draws.shape == (N,)
-    assert distance(law.cdf(draws)) <= MASSART
-    assert distance(law.cdf(1.5 * draws)) > MASSART
+    assert kolmogorov(law.cdf(draws)) <= MASSART
+    assert kolmogorov(law.cdf(1.5 * draws)) > MASSART
 
 
 @pytest.mark.parametrize(("center", "scale"), [(0.0, 1.0), (-0.5, 0.7), (2.0, 3.0)])
@@ -192,7 +199,7 @@ def test_folded_law_keeps_the_atoms_of_a_discrete_one(center: float, scale: floa
     apart = np.abs(counts - center)
     at_most = np.array([mass[apart <= r].sum() for r in apart])
     below = np.array([mass[apart < r].sum() for r in apart])
-    values = f.evaluate(counts, 1)
+    values = f.evaluate(counts, SEVERAL)
     assert law.atoms
     assert law.cdf(values) == pytest.approx(at_most, abs=1e-9)
     assert law.cdf_left(values) == pytest.approx(below, abs=1e-9)
@@ -218,8 +225,8 @@ def test_log_density_of_a_mixture_of_vectors_is_the_joint_one() -> None:
     mixture = Mixture([Normal([-3.0, -3.0], [1.0, 1.0]), Normal([3.0, 3.0], [1.0, 1.0])], ndim=1)
     twin = Mixture([Gaussian([-3.0, -3.0], np.eye(2)), Gaussian([3.0, 3.0], np.eye(2))])
     for theta in ([3.0, 3.0], [3.0, -3.0]):
-        expected = LogDensity().evaluate(np.array(theta), 0, output=twin)
-        assert LogDensity().evaluate(np.array(theta), 0, output=mixture) == pytest.approx(expected, rel=1e-12)
+        expected = LogDensity().evaluate(np.array(theta), Context(0, output=twin))
+        assert LogDensity().evaluate(np.array(theta), Context(0, output=mixture)) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -277,7 +284,7 @@ def test_ill_posed_gaussians_are_refused(mean: Any, cov: Any, message: str) -> N
     ],
     ids=["normal", "beta", "gamma", "mixture", "mixture weights", "mixed", "scipy", "discrete", "some discrete"],
 )
-@pytest.mark.parametrize("f", [identity, Distance(0.5, 2.0), Renamed(identity, "me")], ids=lambda f: f.name)
+@pytest.mark.parametrize("f", [identity, Distance(0.5, 2.0), renamed(identity, "me")], ids=lambda f: f.name)
 def test_stack_of_scalars_is_one_by_one(outputs: list[Any], f: AnyFunction) -> None:
     """The law of a batch at one x per replicate is that of its members."""
     x = np.array([0.25, 0.5, 0.75])
@@ -339,7 +346,7 @@ class LawOnly:
 
     sample = None
 
-    def marginal(self, f: AnyFunction) -> Univariate | None:
+    def marginal(self, f: AnyFunction) -> Law | None:
         """Return a standard normal for the identity."""
         return Normal(0, 1) if f == identity else None
 
@@ -369,7 +376,7 @@ def test_unknown_laws_are_declared_unknown() -> None:
 def test_gaussian_marginals_are_the_closed_forms() -> None:
     """A linear function of a Gaussian, and of independent normals, is normal with the usual moments."""
     mean, cov, w = np.array([1.0, 2.0]), np.array([[2.0, -1.0], [-1.0, 3.0]]), np.array([2.0, 0.5])
-    law = Gaussian(mean, cov).marginal(Renamed(Linear(w), "mine"))
+    law = Gaussian(mean, cov).marginal(renamed(Linear(w), "mine"))
     assert isinstance(law, Normal)
     assert (law.mean, law.sd**2) == pytest.approx((w @ mean, w @ cov @ w))
     same = Normal(mean, np.sqrt(np.diag(cov))).marginal(Linear(w))
@@ -387,8 +394,8 @@ def test_gaussian_draws_have_the_covariance() -> None:
     for j, cov in enumerate(covs):
         radius = np.einsum("mi,ij,mj->m", centred[:, j], np.linalg.inv(cov), centred[:, j])
         wrong = np.einsum("mi,ij,mj->m", centred[:, j], np.linalg.inv(covs[1 - j]), centred[:, j])
-        assert distance(stats.chi2(2).cdf(radius)) <= MASSART
-        assert distance(stats.chi2(2).cdf(wrong)) > MASSART
+        assert kolmogorov(stats.chi2(2).cdf(radius)) <= MASSART
+        assert kolmogorov(stats.chi2(2).cdf(wrong)) > MASSART
 
 
 # Mixtures, independent parts, repetition.
@@ -447,8 +454,8 @@ def test_mixture_of_many_components() -> None:
     parts = [Normal(float(j), 0.1) for j in range(70)]
     law = Mixture(parts).marginal(identity)
     assert law is not None
-    assert distance(law.cdf(drawn(Mixture(parts), N))) <= MASSART
-    assert distance(law.cdf(drawn(Mixture(parts[:35]), N))) > MASSART
+    assert kolmogorov(law.cdf(drawn(Mixture(parts), N))) <= MASSART
+    assert kolmogorov(law.cdf(drawn(Mixture(parts[:35]), N))) > MASSART
 
 
 def test_mixture_of_named_parts_draws_whole_parameters() -> None:
@@ -462,7 +469,7 @@ def test_independent_parts_keep_their_laws() -> None:
     """A coordinate of a named part has that part's law; everything else is unknown."""
     joint = Independent({"a": stats.gamma(2), "b": Gaussian([0.0, 1.0], np.eye(2)), "c": np.arange(5.0)})
     assert {name: np.shape(part) for name, part in drawn(joint, 6).items()} == {"a": (6,), "b": (6, 2), "c": (6,)}
-    law = joint.marginal(Renamed(Coordinate("a"), "me"))
+    law = joint.marginal(renamed(Coordinate("a"), "me"))
     assert law is not None
     assert law.cdf(1.5) == pytest.approx(stats.gamma(2).cdf(1.5))
     assert joint.marginal(Coordinate("c")) is None
@@ -499,8 +506,8 @@ def test_repeated_has_the_density_of_its_distribution() -> None:
     rng = np.random.default_rng(0)
     for law, own in ((Normal(0.5, 2.0), ()), (Gaussian([0.0, 1.0], np.eye(2)), (2,)), (Normal([0.0, 1.0], 1.0), (2,))):
         theta = rng.normal(size=(3, 5, *own))
-        expected = LogDensity().evaluate(theta, 2, output=law)
-        assert LogDensity().evaluate(theta, 2, output=Repeated(law, 5)) == pytest.approx(expected, rel=1e-12)
+        expected = LogDensity().evaluate(theta, Context(2, output=law))
+        assert LogDensity().evaluate(theta, Context(2, output=Repeated(law, 5))) == pytest.approx(expected, rel=1e-12)
     assert getattr(Repeated(Beta(1, 1), 5), "log_density", None) is None
 
 
@@ -644,7 +651,7 @@ def test_arrays_and_dicts_of_arrays_are_draws() -> None:
     already = Normal(0, 1)
     assert as_distribution(already, what="it") is already
     own = LawOnly()
-    assert as_distribution(own, what="it") is own
+    assert as_distribution(own, what="it").inner is own
 
 
 class ArrayLikeThing:

@@ -1,5 +1,7 @@
 """The kind of error is read off constructions whose law is known, without noise."""
 
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,10 +9,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special
 
+import ringtrue as rt
+from ringtrue import plots
+from ringtrue.judgement import diagnosis
+from ringtrue.judgement.column import Column
 from ringtrue.judgement.diagnosis import EVIDENT, diagnose, far_out
-from ringtrue.replicates.record import Replicates
 
-from ..plots.runs import ranked, replicates
+from ..builders import column, normal, ranked, replicates, scores
 
 Floats = NDArray[np.float64]
 N = 1000
@@ -31,7 +36,7 @@ def _with_outliers(share: float, far: float) -> Floats:
     return np.concatenate([inner, far * np.where(np.arange(few) % 2, 1.0, -1.0)])
 
 
-NORMAL = special.ndtri(P)
+NORMAL = normal(N)
 GAMMA = (special.gammaincinv(4.0, P) - 4) / 2
 LAWS: dict[str, tuple[Floats, str]] = {
     "calibrated": (NORMAL, "plain"),
@@ -51,59 +56,62 @@ LAWS: dict[str, tuple[Floats, str]] = {
 }
 
 
-def _exact(z: Floats) -> Replicates:
-    """Return replicates of exact normal outputs with these scores."""
-    ran = replicates(special.ndtr(z), truth=z, mean=np.zeros(len(z)), sd=np.ones(len(z)))
-    ran.z[:, 0] = z
-    return ran
+def _exact(z: Floats) -> Column:
+    """Return the column of exact normal outputs with these scores."""
+    return column(scores(z))
 
 
-def _ranks(z: Floats, draws: int, times: int = 8) -> Replicates:
+def _among(ranks: Any, draws: int, **known: Any) -> Column:
+    """Return the column of these ranks."""
+    return column(ranked(ranks, draws, **known))
+
+
+def _ranks(z: Floats, draws: int, times: int = 8) -> Column:
     """Return ranks with the frequencies that these scores have among so many draws, and misses to go with them."""
     u = np.clip(special.ndtr(z), 1e-15, 1 - 1e-15)
     parts = [np.ceil(special.bdtrik((j + 0.5) / times, draws, u)) for j in range(times)]
     ranks = np.clip(np.nan_to_num(np.concatenate(parts)), 0, draws)
     truth = np.tile(z, times)
-    zero = np.zeros(truth.size)
-    return ranked(ranks, draws, truth=truth, mean=zero, sd=zero + 1)
+    return _among(ranks, draws, truth=truth, mean=0.0, sd=1.0)
 
 
 @pytest.mark.parametrize("name", LAWS)
 def test_kinds_of_exact_positions(name: str) -> None:
     """Each law is recognised from exact positions, and nothing but spread and bias is called plain."""
     z, kind = LAWS[name]
-    assert diagnose(_exact(z), 0).kind == kind
+    assert diagnose(_exact(z)).kind == kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [19, 99, 5000])
 @pytest.mark.parametrize("name", sorted(set(LAWS) - {"one far out", "far too narrow"}))
 def test_kinds_of_ranks(name: str, draws: int) -> None:
     """The same kinds are recognised from ranks, of grouped cells too."""
     z, kind = LAWS[name]
-    assert diagnose(_ranks(z, draws), 0).kind == kind
+    assert diagnose(_ranks(z, draws)).kind == kind
 
 
 @pytest.mark.parametrize("name", ["over-confident", "biased", "skewed up", "two modes"])
 def test_kinds_of_nine_draws(name: str) -> None:
     """Nine draws tell the shapes that are far from normal."""
     z, kind = LAWS[name]
-    assert diagnose(_ranks(z, 9), 0).kind == kind
+    assert diagnose(_ranks(z, 9)).kind == kind
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_the_longer_tail_has_its_side(sign: int) -> None:
     """Skewness up and down are told apart, whatever the number of draws."""
-    for ran in (_exact(sign * GAMMA), _ranks(sign * GAMMA, 19)):
-        assert diagnose(ran, 0).up == (sign > 0)
+    for one in (_exact(sign * GAMMA), _ranks(sign * GAMMA, 19)):
+        assert diagnose(one).up == (sign > 0)
 
 
 def test_outliers_are_counted() -> None:
     """Count, distance, sides and the fit of the others are those of the construction."""
-    found = diagnose(_exact(_with_outliers(0.02, 12.0)), 0).outliers
+    found = diagnose(_exact(_with_outliers(0.02, 12.0))).outliers
     assert found is not None
     assert (found.count, found.beyond, found.worst, found.sides) == (20, 12.0, 12.0, (True, True))
     assert found.rest.spread.estimate == pytest.approx(1.0, abs=0.01)
-    one_sided = far_out(_exact(np.abs(_with_outliers(0.02, 12.0))), 0)
+    one_sided = far_out(_exact(np.abs(_with_outliers(0.02, 12.0))))
     assert one_sided is not None
     assert one_sided[1].sides == (False, True)
 
@@ -112,13 +120,13 @@ def test_infinite_scores_are_outliers_if_few() -> None:
     """An output that gives no probability to the truth is an outlier; if most do, the error is plain."""
     few = NORMAL.copy()
     few[:3] = np.inf
-    assert diagnose(_exact(few), 0).kind == "outliers"
-    assert diagnose(_exact(np.full(50, np.inf)), 0).kind == "plain"
+    assert diagnose(_exact(few)).kind == "outliers"
+    assert diagnose(_exact(np.full(50, np.inf))).kind == "plain"
 
 
 def test_rounded_positions_are_not_outliers_of_a_wide_law() -> None:
     """Where u rounds to 1 because all outputs are far too narrow, the spread is the error."""
-    assert diagnose(replicates(special.ndtr(4 * NORMAL)), 0).kind == "plain"
+    assert diagnose(column(replicates(special.ndtr(4 * NORMAL)))).kind == "plain"
 
 
 @pytest.mark.parametrize("draws", [19, 99])
@@ -130,12 +138,12 @@ def test_far_misses_are_no_error_of_ranks_that_show_none(draws: int) -> None:
     ranks = np.tile(np.arange(draws + 1), 2000 // (draws + 1))
     truth = np.where((ranks == draws) & (np.arange(ranks.size) % 2000 < 600), 20.0, 0.0)
     zero = np.zeros(ranks.size)
-    calm = diagnose(ranked(ranks, draws, truth=truth, mean=zero, sd=zero + 1), 0)
+    calm = diagnose(_among(ranks, draws, truth=truth, mean=zero, sd=zero + 1))
     assert calm.kind == "plain"
     assert calm.outliers is not None
     wrong = np.where(np.arange(ranks.size) % 20 == 3, draws, ranks)
     truth = np.where(wrong != ranks, 20.0, truth)
-    assert diagnose(ranked(wrong, draws, truth=truth, mean=zero, sd=zero + 1), 0).kind == "outliers"
+    assert diagnose(_among(wrong, draws, truth=truth, mean=zero, sd=zero + 1)).kind == "outliers"
 
 
 def test_a_miss_by_few_sd_is_not_far_among_draws() -> None:
@@ -143,8 +151,8 @@ def test_a_miss_by_few_sd_is_not_far_among_draws() -> None:
     ranks = np.tile(np.arange(1000), 2)
     for size, count in ((4.9, None), (5.1, 20)):
         truth = np.where(ranks >= 990, size, 0.0)
-        ran = ranked(np.where(ranks >= 990, 999, ranks), 999, truth=truth, mean=0 * truth, sd=0 * truth + 1)
-        far = far_out(ran, 0)
+        ran = _among(np.where(ranks >= 990, 999, ranks), 999, truth=truth, mean=0 * truth, sd=0 * truth + 1)
+        far = far_out(ran)
         assert (far[1].count if far else None) == count
 
 
@@ -152,10 +160,10 @@ def test_an_sd_of_nothing_makes_no_outliers() -> None:
     """Where the sd underflowed to 0 a miss is not known, and the others are what they are."""
     sd = np.where(np.arange(500) % 2, 0.0, 1.0)
     ranks = np.arange(500) % 20
-    assert far_out(ranked(ranks, 19, truth=np.full(500, 1e-300), mean=np.zeros(500), sd=0 * sd), 0) is None
+    assert far_out(_among(ranks, 19, truth=np.full(500, 1e-300), mean=np.zeros(500), sd=0 * sd)) is None
     truth = np.where(np.arange(500) == 38, 50.0, np.where(sd > 0, 0.1, 50.0))
     ranks = np.where(np.arange(500) == 38, 19, ranks)
-    far = far_out(ranked(ranks, 19, truth=truth, mean=np.zeros(500), sd=sd), 0)
+    far = far_out(_among(ranks, 19, truth=truth, mean=np.zeros(500), sd=sd))
     assert far is not None
     assert (far[1].count, far[1].beyond) == (1, 50.0)
 
@@ -165,36 +173,56 @@ def test_errors_are_in_units_of_the_sd() -> None:
     truth = np.where(np.arange(1000) % 2, 1.0, -1.0) * np.where(np.arange(1000) % 4 < 2, 3.0, 4.0)
     known = {"truth": truth, "mean": np.zeros(1000), "sd": np.full(1000, 0.5)}
     ends = np.where(truth > 0, 39, 0)
-    assert diagnose(ranked(ends, 39, **known), 0).errors == pytest.approx(2 * 12.5**0.5)
-    assert np.isnan(diagnose(ranked(ends, 39), 0).errors)
-    assert np.isnan(diagnose(ranked(np.arange(1000) % 40, 39, **known), 0).errors)
+    assert diagnose(_among(ends, 39, **known)).errors == pytest.approx(2 * 12.5**0.5)
+    assert np.isnan(diagnose(_among(ends, 39)).errors)
+    assert np.isnan(diagnose(_among(np.arange(1000) % 40, 39, **known)).errors)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_few_replicates_are_plain(n: int) -> None:
     """So few replicates have no shape."""
-    assert diagnose(_exact(np.arange(float(n))), 0).kind == "plain"
-    assert diagnose(ranked(np.arange(n) % 2, 1), 0).kind == "plain"
+    assert diagnose(_exact(np.arange(float(n)))).kind == "plain"
+    assert diagnose(_among(np.arange(n) % 2, 1)).kind == "plain"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [None, 9, 99])
 def test_plain_errors_are_seldom_called_a_shape(draws: int | None) -> None:
     """Of over-confident and biased runs about one in a hundred is called misshapen."""
     rng = np.random.default_rng(7)
-    called = sum(diagnose(_drawn(0.3 + 1.3 * rng.normal(size=200), draws, rng), 0).kind != "plain" for _ in range(200))
+    called = sum(diagnose(_drawn(0.3 + 1.3 * rng.normal(size=200), draws, rng)).kind != "plain" for _ in range(200))
     # Nominally EVIDENT, plus outliers 0.001; measured at most 0.02 over laws, n and draws. Binomial(200, 0.02) exceeds
     # 18 with probability 3e-8.
     assert EVIDENT <= 0.02
     assert called <= 18
     # The broken twin: skewed runs of the same spread and bias.
     skewed = sum(
-        diagnose(_drawn(0.3 + 1.3 * (rng.gamma(1.0, size=200) - 1), draws, rng), 0).kind != "plain" for _ in range(40)
+        diagnose(_drawn(0.3 + 1.3 * (rng.gamma(1.0, size=200) - 1), draws, rng)).kind != "plain" for _ in range(40)
     )
     assert skewed > 18
 
 
-def _drawn(z: Floats, draws: int | None, rng: np.random.Generator) -> Replicates:
+def _drawn(z: Floats, draws: int | None, rng: np.random.Generator) -> Column:
     if draws is None:
         return _exact(z)
     x: Any = rng.normal(size=(len(z), draws))
-    return ranked((x < z[:, None]).sum(1), draws, truth=z, mean=x.mean(1), sd=x.std(1, ddof=1))
+    return _among((x < z[:, None]).sum(1), draws, truth=z, mean=x.mean(1), sd=x.std(1, ddof=1))
+
+
+def test_a_column_is_diagnosed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sentence, report and captions of one result ask for the same diagnosis, which is worked out once per column."""
+    count: Counter[str] = Counter()
+    real = diagnosis._diagnosed
+
+    def counted(one: Column, confidence: float) -> diagnosis.Diagnosis:
+        count[one.name] += 1
+        return real(one, confidence)
+
+    monkeypatch.setattr(diagnosis, "_diagnosed", counted)
+    rng = np.random.default_rng(2)
+    result = rt.check_draws(rng.normal(size=(300, 2)) * [2.0, 1.5], rng.normal(size=(300, 19, 2)))
+    assert result.verdict is rt.Verdict.MISCALIBRATED
+    result.report(tmp_path / "x.html")
+    for function in result.replicates.functions:
+        plots.reading(result, function.name)
+    assert count == dict.fromkeys(["theta[0]", "theta[1]", "sum", "distance"], 1)

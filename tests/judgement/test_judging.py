@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,47 +11,29 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 import ringtrue as rt
-from ringtrue.judgement.result import Result
+from ringtrue.judgement.levels import evidence
 from ringtrue.procedures import DataAgnostic, Inflated, LinearGaussian, Mirrored, NormalMean, Richardson
-from ringtrue.replicates.record import Column, Failure, Replicates
+from ringtrue.replicates.given import replicates_from_draws
+from ringtrue.replicates.record import Replicates
 from ringtrue.statistics import uniformity
 
+from ..builders import BAYES, BELIEF, checked, grid, replicates
+
 Floats = NDArray[np.float64]
-BELIEF = rt.Normal(0, 1)
-BAYES = NormalMean()
 # Simultaneous intervals at this level miss a true value with chance 1e-6; every comparison with a population value
 # below uses it.
 SURE = 1e-6
 
 
-def column(u: Floats, *, lost: int = 0) -> Replicates:
+def given(u: Floats, *, lost: int = 0) -> Replicates:
     """Return replicates of one exact test function with given u, the last ``lost`` of them lost."""
-    n = len(u) + lost
-    full = np.full((n, 1), np.nan)
-    full[: len(u), 0] = u
-    nothing = np.full((n, 1), np.nan)
-    failures = tuple(Failure(len(u) + j, "procedure", "ValueError: no", "") for j in range(lost))
-    none, zero = np.full((n, 1), -1), np.zeros((n, 1), np.int64)
-    return Replicates(
-        (Column("theta", "strong", True),), full, special.ndtri(full), none, zero, nothing, nothing, nothing,
-        np.empty((0, 1)), nothing, nothing, nothing, nothing, nothing, nothing[:, 0], nothing[:, 0], failures=failures,
-    )  # fmt: skip
+    n = len(u)
+    return replicates(np.append(u, np.full(lost, np.nan)), names=["theta"], lost=range(n, n + lost))
 
 
-def grid(n: int, *, spread: float = 1.0, bias: float = 0.0) -> Floats:
-    """Return u at the quantiles of z ~ N(bias, spread^2): the law itself, without noise."""
-    z = bias + spread * special.ndtri((np.arange(n) + 0.5) / n)
-    return np.asarray(special.ndtr(z))
-
-
-def measure(result: Result, f: str, name: str) -> Any:
-    """Return one row of the measures."""
-    return next(row for row in result.measures if row.f == f and row.name == name)
-
-
-def batched(procedure: Any, n: int, **settings: Any) -> Result:
-    """Check a procedure for the normal mean in batches."""
-    return rt.check(BELIEF, BAYES.simulate, procedure, n=n, batch=4096, **settings)
+def size(result: rt.Result, name: str) -> Any:
+    """Return one row of the measures of theta."""
+    return result["theta"].measure(name)
 
 
 CLOSED_FORMS = [
@@ -72,10 +54,10 @@ def test_measures_cover_the_closed_forms(
 
     False alarm: the intervals hold jointly with chance 1 - 1e-6 for spread, bias and coverage, and again for distances.
     """
-    result = batched(procedure, 40_000, f=rt.identity, alpha=SURE)
+    result = checked(procedure, 40_000, f=rt.identity, alpha=SURE)
     truths = {"spread": spread, "bias": 0.0, "coverage": coverage, "KS distance": strong, "weak KS distance": weak}
     for name, truth in truths.items():
-        row = measure(result, "theta", name)
+        row = size(result, name)
         assert row.low <= truth + 5e-5, (name, row)
         assert row.high >= truth - 5e-5, (name, row)
 
@@ -89,9 +71,9 @@ def test_measures_exclude_perfection_where_there_is_none(
     Misses: at n = 40,000 the half-widths are below 0.02 for log spread and 0.014 for the distance at 1e-6; the errors
     are at least 0.34 and 0.083.
     """
-    result = batched(procedure, 40_000, f=rt.identity, alpha=SURE)
-    assert not measure(result, "theta", "spread").low <= 1 <= measure(result, "theta", "spread").high
-    assert measure(result, "theta", "KS distance").low > 0
+    result = checked(procedure, 40_000, f=rt.identity, alpha=SURE)
+    assert not size(result, "spread").low <= 1 <= size(result, "spread").high
+    assert size(result, "KS distance").low > 0
     assert result.verdict is rt.Verdict.MISCALIBRATED
 
 
@@ -101,18 +83,18 @@ def test_exact_bayes_is_within_tolerance(f: Any) -> None:
 
     At n = 40,000 the intervals at alpha = 1e-6 have half-widths below 0.03; the estimate would have to be off by 0.07.
     """
-    result = batched(BAYES, 40_000, f=f, alpha=SURE)
+    result = checked(BAYES, 40_000, f=f, alpha=SURE)
     assert result.verdict is rt.Verdict.WITHIN_TOLERANCE
     assert "WITHIN TOLERANCE" in result.sentence
 
 
 def test_over_confidence_is_named_with_its_remedy() -> None:
     """The sentence says over-confident and the factor that mends it."""
-    result = batched(Inflated(BAYES, 0.5), 4000)
+    result = checked(Inflated(BAYES, 0.5), 4000)
     assert result.verdict is rt.Verdict.MISCALIBRATED
     # The factor is sqrt 2 with standard error 0.016.
     assert re.search(r"theta is over-confident: multiply its reported sd by 1\.[34]", result.sentence)
-    assert "under-confident" in batched(Inflated(BAYES, 2.0), 4000).sentence
+    assert "under-confident" in checked(Inflated(BAYES, 2.0), 4000).sentence
 
 
 def test_bias_is_named_with_its_side() -> None:
@@ -121,7 +103,7 @@ def test_bias_is_named_with_its_side() -> None:
     def low(belief: Any, y: Any) -> Any:
         return rt.Normal(y / 2 - 0.5, 0.5**0.5)
 
-    sentence = batched(low, 4000, f=rt.identity).sentence
+    sentence = checked(low, 4000, f=rt.identity).sentence
     # The bias is 1 / sqrt 2 with standard error 0.016: its first decimal is 6 or 7 but for 6 standard errors.
     assert re.search(r"biased: outputs lie 0\.[67]", sentence)
     assert "below the truth" in sentence
@@ -132,10 +114,11 @@ def test_mirror_bayes_is_weak_but_not_strong() -> None:
 
     False alarm of the weak assertion: 1e-6 by the validity of the p-value.
     """
-    result = batched(Mirrored(BAYES), 4000)
+    result = checked(Mirrored(BAYES), 4000)
     assert result.levels["strong"].pvalue < 1e-6 < result.levels["weak"].pvalue
 
 
+@pytest.mark.slow
 def test_partial_posterior_is_calibrated_and_not_exact() -> None:
     """A posterior given half of the data passes strong, fails exact, and is not called miscalibrated."""
     two = NormalMean(size=2)
@@ -179,15 +162,15 @@ def test_wrong_correlation_is_found_by_the_default_family() -> None:
 
 def test_verdict_of_a_perfect_grid() -> None:
     """u on the quantiles of the uniform law is within tolerance when n allows it, and inconclusive when it does not."""
-    assert rt.judge(column(grid(4000))).verdict is rt.Verdict.WITHIN_TOLERANCE
-    small = rt.judge(column(grid(100)))
+    assert rt.judge(given(grid(4000))).verdict is rt.Verdict.WITHIN_TOLERANCE
+    small = rt.judge(given(grid(100)))
     assert small.verdict is rt.Verdict.INCONCLUSIVE
     assert "more replicates would certify" in small.sentence
 
 
 def test_a_real_and_negligible_error_is_within_tolerance() -> None:
     """A spread error of 1 % at n = 200,000 rejects, is certified small, and is said to be real and negligible."""
-    result = rt.judge(column(grid(200_000, spread=1.01)))
+    result = rt.judge(given(grid(200_000, spread=1.01)))
     assert result.pvalue < 1e-6
     assert result.verdict is rt.Verdict.WITHIN_TOLERANCE
     assert "real and negligible" in result.sentence
@@ -198,50 +181,46 @@ def test_a_large_error_of_shape_alone_is_miscalibrated() -> None:
     # Mass moved inside [0.05, 0.95] and symmetric about 1/2, with E z^2 kept at 1 by hand of a root finder.
     base = grid(20_000)
     bump = base + 0.09 * np.sin(4 * np.pi * np.clip((base - 0.05) / 0.9, 0, 1)) * 0.5
-    result = rt.judge(column(np.clip(bump, 1e-9, 1 - 1e-9)))
-    assert measure(result, "theta", "coverage").within == "yes"
-    assert measure(result, "theta", "KS distance").within != "yes"
+    result = rt.judge(given(np.clip(bump, 1e-9, 1 - 1e-9)))
+    assert size(result, "coverage").within == "yes"
+    assert size(result, "KS distance").within != "yes"
     assert result.verdict is rt.Verdict.MISCALIBRATED
 
 
 def test_tolerance_is_the_users_to_set() -> None:
     """The same replicates are within a wide tolerance and miscalibrated for a narrow one."""
-    replicates = column(grid(20_000, spread=1.15))
-    assert rt.judge(replicates).verdict is rt.Verdict.MISCALIBRATED
+    ran = given(grid(20_000, spread=1.15))
+    assert rt.judge(ran).verdict is rt.Verdict.MISCALIBRATED
     wide = rt.Tolerance(spread=0.3, bias=0.3, coverage=0.2, distance=0.2)
-    assert rt.judge(replicates, tolerance=wide).verdict is rt.Verdict.WITHIN_TOLERANCE
+    assert rt.judge(ran, tolerance=wide).verdict is rt.Verdict.WITHIN_TOLERANCE
 
 
-def seeded_pvalues(count: int, **settings: Any) -> Floats:
-    """Return the verdict's p-values of a calibrated two-dimensional study over many seeds."""
+@cache
+def seeded_pvalues() -> tuple[Floats, Floats]:
+    """Return the verdict's p-values of a calibrated two-dimensional study over 300 seeds, and the smallest raw ones."""
     regression = LinearGaussian([[1.0, 0.5], [0.0, 1.0]])
     belief = rt.Gaussian([0.0, 0.0], np.eye(2))
-    results = [
-        rt.check(belief, regression.simulate, regression, n=40, batch=40, draws=19, seed=seed, **settings)
-        for seed in range(count)
+    found = [
+        rt.check(belief, regression.simulate, regression, n=40, batch=40, draws=19, seed=seed) for seed in range(300)
     ]
-    return np.array([result.pvalue for result in results])
+    smallest = [min(row.pvalue for row in result.tests) for result in found]
+    return np.array([result.pvalue for result in found]), np.array(smallest)
 
 
+@pytest.mark.slow
 def test_the_verdict_holds_its_level() -> None:
     """Over four test functions, two levels and a joint test, a calibrated procedure is rejected at most at alpha.
 
     False alarm below 1e-6: the number of rejections is at most Binomial(300, 0.1). Detects (twin below) p-values that
     are not adjusted.
     """
-    limit = stats.binom.isf(1e-6, 300, 0.1)
-    assert (seeded_pvalues(300) <= 0.1).sum() <= limit
+    assert (seeded_pvalues()[0] <= 0.1).sum() <= stats.binom.isf(1e-6, 300, 0.1)
 
 
+@pytest.mark.slow
 def test_without_adjustment_the_level_would_not_hold() -> None:
     """The broken twin: the smallest raw p-value over the same test functions exceeds the same limit."""
-    regression = LinearGaussian([[1.0, 0.5], [0.0, 1.0]])
-    belief = rt.Gaussian([0.0, 0.0], np.eye(2))
-    smallest = []
-    for seed in range(300):
-        result = rt.check(belief, regression.simulate, regression, n=40, batch=40, draws=19, seed=seed)
-        smallest.append(min(row.pvalue for row in result.tests))
-    assert (np.array(smallest) <= 0.1).sum() > stats.binom.isf(1e-6, 300, 0.1)
+    assert (seeded_pvalues()[1] <= 0.1).sum() > stats.binom.isf(1e-6, 300, 0.1)
 
 
 def null_draws(seed: int, n: int, draws: int) -> tuple[Floats, Floats]:
@@ -252,50 +231,57 @@ def null_draws(seed: int, n: int, draws: int) -> tuple[Floats, Floats]:
     return members[:, 0], members[:, 1:]
 
 
+def strong_pvalue(theta: Floats, draws: Floats, f: Any = None, test: str = "combination") -> tuple[float, Replicates]:
+    """Return the p-value of the strong level, without sizes and a sentence, and what it rests on."""
+    ran = replicates_from_draws(theta, draws, f=f)
+    (found,), _ = evidence(ran, test=test)
+    assert found.level == "strong"
+    return found.pvalue, ran
+
+
+@pytest.mark.slow
 def test_joint_p_value_of_draws_holds_its_level() -> None:
     """The label-randomised route of check_draws rejects a calibrated sampler at most at alpha.
 
     False alarm below 1e-6 as above, Binomial(200, 0.1).
     """
-    p = [rt.check_draws(*null_draws(seed, 40, 9)).levels["strong"].pvalue for seed in range(200)]
+    p = [strong_pvalue(*null_draws(seed, 40, 9))[0] for seed in range(200)]
     assert (np.array(p) <= 0.1).sum() <= stats.binom.isf(1e-6, 200, 0.1)
 
 
+@pytest.mark.slow
 def test_best_of_spends_replicates_on_choosing() -> None:
     """BestOf tests its choice on replicates that did not make it; testing on the same ones would not hold its level.
 
     False alarm below 1e-6: rejections at 10 % over 200 seeds against Binomial(200, 0.1); the twin re-uses the choice's
-    own half.
+    own half. Neyman's test is the quickest; choosing and testing do not ask which it is.
     """
     limit = stats.binom.isf(1e-6, 200, 0.1)
     honest, reused = 0, 0
     family = [rt.Linear(w, f"direction {j}") for j, w in enumerate(np.random.default_rng(0).normal(size=(30, 3)))]
     for seed in range(200):
-        theta, draws = null_draws(seed, 60, 9)
-        result = rt.check_draws(theta, draws, f=rt.BestOf(family))
-        honest += result.levels["strong"].pvalue <= 0.1
-        ranks = result.replicates.rank[:30]
-        reused += min(uniformity.combination(ranks[:, k], draws=9).pvalue for k in range(30)) <= 0.1
+        p, ran = strong_pvalue(*null_draws(seed, 60, 9), rt.BestOf(family), "neyman")
+        honest += p <= 0.1
+        reused += min(uniformity.neyman(ran.rank[:30, k], draws=9).pvalue for k in range(30)) <= 0.1
     assert honest <= limit < reused
 
 
+@pytest.mark.slow
 def test_several_splits_are_combined_validly() -> None:
     """BestOf with several splits still holds its level (Binomial(100, 0.1) at 1e-6) and sees a gross error."""
     family = [rt.Coordinate(index=(j,)) for j in range(3)]
-    p = [
-        rt.check_draws(*null_draws(seed, 40, 9), f=rt.BestOf(family, splits=8)).levels["strong"].pvalue
-        for seed in range(100)
-    ]
+    several = rt.BestOf(family, splits=8)
+    p = [strong_pvalue(*null_draws(seed, 40, 9), several, "neyman")[0] for seed in range(100)]
     assert (np.array(p) <= 0.1).sum() <= stats.binom.isf(1e-6, 100, 0.1)
     theta, draws = null_draws(1, 200, 9)
-    assert rt.check_draws(3 * theta, draws, f=rt.BestOf(family, splits=8)).levels["strong"].pvalue < 1e-6
+    assert rt.check_draws(3 * theta, draws, f=several).levels["strong"].pvalue < 1e-6
 
 
 def test_lost_replicates_leave_the_worst_case() -> None:
     """With lost replicates the p-value is at least that of any way to complete them."""
     rng = np.random.default_rng(5)
     u = special.ndtr(1.6 * rng.standard_normal(120))
-    worst = rt.judge(column(u, lost=6)).levels["strong"].pvalue
+    worst = rt.judge(given(u, lost=6)).levels["strong"].pvalue
     completions = [np.full(6, v) for v in (0.0, 0.3, 0.5, 1.0)] + [rng.random(6) for _ in range(50)]
     completed = [uniformity.ecdf_gamma(np.append(u, extra)).pvalue for extra in completions]
     assert worst >= max(completed)
@@ -305,20 +291,20 @@ def test_lost_replicates_leave_the_worst_case() -> None:
 def test_lost_replicates_make_the_verdict_inconclusive_if_they_could_flip_it() -> None:
     """An error that a tenth of lost replicates could explain away is inconclusive; without them it is miscalibrated."""
     u = grid(150, spread=1.35)
-    assert rt.judge(column(u)).verdict is rt.Verdict.MISCALIBRATED
-    result = rt.judge(column(u, lost=20))
+    assert rt.judge(given(u)).verdict is rt.Verdict.MISCALIBRATED
+    result = rt.judge(given(u, lost=20))
     assert result.verdict is rt.Verdict.INCONCLUSIVE
     assert "20 of 170 replicates were lost" in result.sentence
 
 
 def test_lost_replicates_do_not_hide_a_gross_error() -> None:
     """A gross error stands whatever two lost replicates would have been."""
-    assert rt.judge(column(grid(400, spread=3.0), lost=2)).verdict is rt.Verdict.MISCALIBRATED
+    assert rt.judge(given(grid(400, spread=3.0), lost=2)).verdict is rt.Verdict.MISCALIBRATED
 
 
 def test_intervals_are_wider_with_lost_replicates() -> None:
     """Every interval contains the one without losses, and is strictly wider."""
-    whole, torn = rt.judge(column(grid(500))), rt.judge(column(grid(500), lost=5))
+    whole, torn = rt.judge(given(grid(500))), rt.judge(given(grid(500), lost=5))
     for before, after in zip(whole.measures, torn.measures, strict=True):
         assert after.low <= before.low
         assert after.high > before.high
@@ -326,7 +312,7 @@ def test_intervals_are_wider_with_lost_replicates() -> None:
 
 def test_result_is_plain_data() -> None:
     """A result exports to JSON, prints its sentence first, and refuses to be iterated."""
-    result = rt.judge(column(grid(200)))
+    result = rt.judge(given(grid(200)))
     data = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert data["verdict"] == "INCONCLUSIVE"
     assert data["n"] == 200
@@ -335,21 +321,13 @@ def test_result_is_plain_data() -> None:
         iter(result)
 
 
-def test_assert_calibrated_raises_the_sentence() -> None:
-    """assert_calibrated raises an AssertionError with the sentence, and only for MISCALIBRATED."""
-    rt.judge(column(grid(200))).assert_not_miscalibrated()
-    bad = rt.judge(column(grid(200, spread=3.0)))
-    with pytest.raises(AssertionError, match="over-confident"):
-        bad.assert_not_miscalibrated()
-
-
 def test_unknown_level_lists_the_known() -> None:
     """Asking for a level that was not tested says which were."""
     with pytest.raises(rt.errors.InvalidStudy, match="strong"):
-        rt.judge(column(grid(50))).levels["exact"].pvalue
+        _ = rt.judge(given(grid(50))).levels["exact"]
 
 
 def test_all_lost_is_refused() -> None:
     """A judgement needs at least one replicate."""
     with pytest.raises(rt.errors.InvalidStudy, match="at least one replicate"):
-        rt.judge(replace(column(np.empty(0), lost=3)))
+        rt.judge(given(np.empty(0), lost=3))

@@ -12,35 +12,34 @@ from scipy import special, stats
 
 import ringtrue as rt
 from ringtrue.distributions import Repeated
+from ringtrue.functions import Context
 from ringtrue.judgement.measures import measure, over_family, weak_distance
-from ringtrue.procedures import DataAgnostic, NormalMean
-from ringtrue.replicates.record import Column, Failure, Replicates
+from ringtrue.procedures import DataAgnostic
+from ringtrue.replicates.record import Failure, Replicates
 from ringtrue.statistics import effects
 from ringtrue.statistics.effects import Interval
+
+from ..builders import BELIEF, SD, checked, column, replicates
 
 Floats = NDArray[np.float64]
 
 
-def normal_study(eta: float = 1.0, n: int = 1000, *, seed: int = 0, f: object = rt.identity) -> rt.Study:
-    """theta ~ N(0, 1), y = theta + N(0, 1), output N(y / 2, eta / 2)."""
-    return rt.Study(
-        rt.Normal(0, 1),
+def normal_run(eta: float = 1.0, n: int = 1000, *, seed: int = 0) -> Replicates:
+    """Run theta ~ N(0, 1), y = theta + N(0, 1), output N(y / 2, eta / 2)."""
+    study = rt.Study(
+        BELIEF,
         lambda theta, rng: theta + rng.standard_normal(theta.shape),
-        lambda mu0, y: rt.Normal(y / 2, math.sqrt(eta / 2)),
-        n,
-        f=f,
+        lambda mu0, y: rt.Normal(y / 2, SD * math.sqrt(eta)),
+        f=rt.identity,
         batch=n,
         seed=seed,
     )
+    return rt.run(study, n=n)
 
 
-def from_scores(z: Floats) -> Replicates:
-    """Replicates with these normal scores, one column per test function, and nothing else known."""
-    unknown, none = np.full(z.shape, np.nan), np.zeros(z.shape, np.int64)
-    columns = tuple(Column(f"f{k}", "strong", False) for k in range(z.shape[1]))
-    rest: Any = dict.fromkeys(("weak_u", "weak_z", "weak_value", "truth", "mean", "sd", "crps", "interval"), unknown)
-    rest |= dict.fromkeys(("energy", "belief_energy"), unknown[:, 0])
-    return Replicates(columns, special.ndtr(z), z, rank=none - 1, draws=none, reference=np.empty((0, 0)), **rest)
+def from_scores(z: Floats, **known: Any) -> Replicates:
+    """Return replicates with these normal scores, one column per test function, and nothing else known."""
+    return replicates(special.ndtr(z), z=z, **{"kinds": ["function"] * z.shape[1], **known})
 
 
 def same(row: Interval, m: Interval) -> bool:
@@ -53,11 +52,11 @@ def same(row: Interval, m: Interval) -> bool:
 
 def test_rows_are_those_of_the_plain_functions() -> None:
     """Every row of a test function is what its function returns on the column, exact or on ranks."""
-    exact = rt.run(normal_study(0.5))
+    exact = normal_run(0.5)
     found = measure(exact)
     assert same(found.row("W1 distance", "theta"), effects.wasserstein(exact.u[:, 0]))
     assert same(found.row("KL divergence", "theta"), effects.divergence(exact.z[:, 0]))
-    assert same(found.row("variance of u", "theta"), effects.variance_ratio(exact.ordered(0)))
+    assert same(found.row("variance of u", "theta"), effects.variance_ratio(column(exact).values))
     rng = np.random.default_rng(1)
     y = rng.normal(size=300)
     result = rt.check_draws(y + rng.normal(size=300), y[:, None] + rng.normal(size=(300, 19)), f=rt.identity)
@@ -67,16 +66,17 @@ def test_rows_are_those_of_the_plain_functions() -> None:
 
 def test_every_measure_has_a_row() -> None:
     """An exact run has all measures of size, use and the weak level, in that order."""
-    found = measure(rt.run(normal_study()))
+    found = measure(normal_run())
     expected = ["spread", "bias", "coverage", "KS distance", "W1 distance", "CvM distance", "KL divergence"]
     expected += ["variance of u", "contraction", "skill", "interval skill", "correlation", "weak KS distance"]
     assert [row.name for row in found.rows] == expected
     assert all(row.low <= row.estimate <= row.high for row in found.rows)
 
 
+@pytest.mark.slow
 def test_closed_forms_lie_in_their_intervals() -> None:
     """For eta = 1/2 all intervals at level 1 - 1e-6 contain the exact values: s^2 = 2, and methods for use."""
-    found = measure(rt.run(normal_study(0.5, 20_000)), confidence=1 - 1e-6)
+    found = measure(normal_run(0.5, 20_000), confidence=1 - 1e-6)
     s = 2**0.5
     exact = {
         "spread": s,
@@ -96,13 +96,12 @@ def test_closed_forms_lie_in_their_intervals() -> None:
 
 def test_lost_replicates_are_allowed_for() -> None:
     """With replicates lost the distances are wide, the divergence unbounded, and the table says how many."""
-    whole = rt.run(normal_study(n=200))
-    lost = replace(whole, failures=tuple(Failure(i, "output", "no", "") for i in range(5)))
-    for name in ("u", "z", "weak_u", "weak_z", "weak_value", "truth", "mean", "sd", "crps", "interval"):
-        array = getattr(whole, name).copy()
-        array[:5] = np.nan
-        lost = replace(lost, **{name: array})
-    found = measure(lost)
+    whole = normal_run(n=200)
+    gone = np.arange(200)[:, None] < 5
+    several = {name: array for name, array in whole.arrays.items() if array.ndim == 2 and array.dtype.kind == "f"}
+    arrays = {name: np.where(gone, np.nan, array) for name, array in several.items()}
+    failures = tuple(Failure(i, "output", "no", "") for i in range(5))
+    found = measure(replace(whole, arrays={**whole.arrays, **arrays}, failures=failures))
     assert found.row("KL divergence", "theta").high == math.inf
     assert found.row("weak KS distance", "theta").high >= 5 / 200
     assert "5 of them lost" in str(found)
@@ -110,7 +109,7 @@ def test_lost_replicates_are_allowed_for() -> None:
 
 def test_measures_print_and_export() -> None:
     """The table has no nan for what has no ideal, and the plain data is JSON."""
-    found = measure(rt.run(normal_study(n=100)))
+    found = measure(normal_run(n=100))
     assert "nan" not in str(found)
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["n"] == 100
     with pytest.raises(TypeError, match="rows"):
@@ -119,12 +118,12 @@ def test_measures_print_and_export() -> None:
 
 def test_one_replicate_can_be_measured() -> None:
     """A single replicate has rows, whose intervals say that nothing is known."""
-    assert measure(rt.run(normal_study(n=1))).row("spread", "theta").high == math.inf
+    assert measure(normal_run(n=1)).row("spread", "theta").high == math.inf
 
 
 def test_bad_input_is_refused() -> None:
     """The message names what was wrong."""
-    ran = rt.run(normal_study(n=10))
+    ran = normal_run(n=10)
     with pytest.raises(TypeError, match="Replicates"):
         measure([1, 2])  # type: ignore[arg-type]
     with pytest.raises(rt.errors.InvalidStudy, match="confidence"):
@@ -146,6 +145,7 @@ def exact_distance(variance: float) -> float:
     return abs(float(special.ndtr(x) - special.ndtr(x / math.sqrt(s2))))
 
 
+@pytest.mark.slow
 def test_averaged_outputs_are_sharper_than_one_draw_each() -> None:
     """Where outputs are normal the interval covers the exact distance, is narrower, and excludes 0 far more often.
 
@@ -154,9 +154,9 @@ def test_averaged_outputs_are_sharper_than_one_draw_each() -> None:
     """
     exact, hits, averaged, drawn, ratios = exact_distance(0.75), 0, 0, 0, []
     for seed in range(200):
-        ran = rt.run(normal_study(0.5, 400, seed=seed))
-        (found,) = weak_distance(ran, 0, confidence=0.95)
-        one = effects.distance(ran.weak_ordered(0))
+        ran = normal_run(0.5, 400, seed=seed)
+        (found,) = weak_distance(column(ran), 0.95)
+        one = effects.distance(np.sort(ran.weak_u[:, 0]))
         hits += found.low <= exact <= found.high
         averaged += found.low > 0
         drawn += one.low > 0
@@ -169,8 +169,7 @@ def test_averaged_outputs_are_sharper_than_one_draw_each() -> None:
 
 def test_outputs_equal_to_the_belief_average_to_it_exactly() -> None:
     """A procedure that returns the belief has weak distance 0 without any noise."""
-    study = rt.Study(rt.Normal(0, 1), NormalMean().simulate, DataAgnostic(), 300, f=rt.identity, batch=300)
-    row = measure(rt.run(study)).row("weak KS distance", "theta")
+    row = measure(checked(DataAgnostic(), 300, f=rt.identity)).row("weak KS distance", "theta")
     assert row.high == pytest.approx(0, abs=1e-9)
 
 
@@ -180,11 +179,10 @@ def test_outputs_that_are_not_normal_use_one_draw_each() -> None:
         rt.Beta(1, 1),
         lambda theta, rng: rng.binomial(5, theta),
         lambda mu0, y: rt.Beta(1 + y, 6 - y),
-        200,
         f=rt.identity,
     )
-    ran = rt.run(study)
-    assert same(measure(ran).row("weak KS distance", "theta"), effects.distance(ran.weak_ordered(0)))
+    ran = rt.run(study, n=200)
+    assert same(measure(ran).row("weak KS distance", "theta"), effects.distance(np.sort(ran.weak_u[:, 0])))
 
 
 # Families
@@ -213,6 +211,7 @@ def test_largest_is_the_largest() -> None:
     )
 
 
+@pytest.mark.slow
 def test_joint_intervals_cover_and_single_ones_would_not() -> None:
     """Over ten independent functions the largest |bias| covers; the broken twin, unadjusted, covers 0.95^10 = 0.60.
 
@@ -245,6 +244,7 @@ def test_functions_without_an_estimate_leave_the_largest_unbounded() -> None:
     assert measure(from_scores(z)).row("largest |log spread|").high == math.inf
 
 
+@pytest.mark.slow
 def test_many_functions_are_measured_together() -> None:
     """Two hundred test functions have a joint interval no wider than Bonferroni's."""
     z = np.random.default_rng(6).standard_normal((50, 200))
@@ -267,38 +267,40 @@ def test_mahalanobis_is_the_quadratic_form() -> None:
     mean, cov = rng.normal(size=(4, 3)), root @ np.swapaxes(root, 1, 2) + np.eye(3)
     f, theta, draws = rt.Mahalanobis(), rng.normal(size=(4, 3)), rng.normal(size=(5, 4, 3))
     batch, one = rt.Gaussian(mean, cov), rt.Gaussian(mean[0], cov[0])
-    assert f.evaluate(theta, 1, output=batch) == pytest.approx(quadratic_form(theta, mean, cov))
-    assert f.evaluate(draws, 2, output=batch) == pytest.approx(quadratic_form(draws, mean, cov))
-    assert f.evaluate(theta[0], 0, output=one) == pytest.approx(quadratic_form(theta[0], mean[0], cov[0]))
-    assert f.evaluate(theta, 1, output=Repeated(one, 4)) == pytest.approx(quadratic_form(theta, mean[0], cov[0]))
+    assert f.evaluate(theta, Context(1, output=batch)) == pytest.approx(quadratic_form(theta, mean, cov))
+    assert f.evaluate(draws, Context(2, output=batch)) == pytest.approx(quadratic_form(draws, mean, cov))
+    assert f.evaluate(theta[0], Context(0, output=one)) == pytest.approx(quadratic_form(theta[0], mean[0], cov[0]))
+    assert f.evaluate(theta, Context(1, output=Repeated(one, 4))) == pytest.approx(
+        quadratic_form(theta, mean[0], cov[0])
+    )
     entries = rt.Normal(mean, 2.0)
-    assert f.evaluate(draws, 2, output=entries) == pytest.approx(quadratic_form(draws, mean, 4 * np.eye(3)))
+    assert f.evaluate(draws, Context(2, output=entries)) == pytest.approx(quadratic_form(draws, mean, 4 * np.eye(3)))
 
 
 def test_mahalanobis_refuses_other_outputs() -> None:
     """An output that is not Gaussian is refused by name."""
     with pytest.raises(rt.errors.InvalidStudy, match=r"Gaussian output.*Beta"):
-        rt.Mahalanobis().evaluate(np.array(0.5), 0, output=rt.Beta(1, 1))
+        rt.Mahalanobis().evaluate(np.array(0.5), Context(output=rt.Beta(1, 1)))
 
 
-def gaussian_study(eta: float, n: int, d: int, *, seed: int = 0) -> rt.Study:
-    """d normals seen with unit noise, outputs with eta times the right covariance."""
-    return rt.Study(
+def gaussian_run(eta: float, n: int, d: int, *, asked: int | None = None) -> Replicates:
+    """Run d normals seen with unit noise, outputs with eta times the right covariance; ask about all or some."""
+    study = rt.Study(
         rt.Gaussian(np.zeros(d), np.eye(d)),
         lambda theta, rng: theta + rng.standard_normal(theta.shape),
         lambda mu0, y: rt.Gaussian(y / 2, np.eye(d) * eta / 2),
-        n,
-        f=[*(rt.Coordinate(index=(j,)) for j in range(d)), rt.Mahalanobis()],
+        f=[*(rt.Coordinate(index=(j,)) for j in range(asked or d)), rt.Mahalanobis()],
         batch=n,
         draws=19,
-        seed=seed,
     )
+    return rt.run(study, n=n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("eta", "d"), [(1.0, 1), (0.5, 3), (2.0, 2)])
 def test_anees_and_nci_of_a_wrong_covariance(eta: float, d: int) -> None:
     """With eta times the right covariance ANEES/d is 1/eta and NCI -10 log10 eta (levels 1 - 1e-6)."""
-    found = measure(rt.run(gaussian_study(eta, 2000, d)), confidence=1 - 1e-6)
+    found = measure(gaussian_run(eta, 2000, d), confidence=1 - 1e-6)
     anees, nci = found.row("ANEES/d"), found.row("NCI (dB)")
     assert anees.low <= 1 / eta <= anees.high
     assert nci.low <= -10 * math.log10(eta) <= nci.high
@@ -310,7 +312,7 @@ def test_anees_and_nci_of_a_wrong_covariance(eta: float, d: int) -> None:
 
 def test_one_dimension_has_its_closed_form() -> None:
     """In one dimension NCI is 10 log10 of the mean square of z, up to the jackknife's correction of order 1/n."""
-    ran = rt.run(gaussian_study(0.5, 1000, 1))
+    ran = gaussian_run(0.5, 1000, 1)
     expected = 10 * math.log10(float(np.mean(np.square(ran.z[:, 0]))))
     assert measure(ran).row("NCI (dB)").estimate == pytest.approx(expected, abs=0.05)
 
@@ -318,15 +320,14 @@ def test_one_dimension_has_its_closed_form() -> None:
 def of_errors(errors: Floats) -> Replicates:
     """Replicates of Gaussian outputs with unit covariance and these errors."""
     n, d = errors.shape
-    squares = np.square(errors).sum(axis=1, keepdims=True)
-    found = from_scores(np.column_stack([errors, squares]))
-    coordinates = tuple(Column(f"theta[{j}]", "strong", True) for j in range(d))
-    return replace(
-        found,
-        columns=(*coordinates, Column(rt.Mahalanobis().name, "auto", False)),
-        truth=found.z,
+    both = np.column_stack([errors, np.square(errors).sum(axis=1)])
+    return from_scores(
+        both,
+        kinds=["coordinate"] * d + ["mahalanobis"],
+        sees=["theta"] * d + ["output"],
+        truth=both,
         mean=np.column_stack([np.zeros((n, d)), np.full(n, d)]),
-        draws=np.column_stack([np.zeros((n, d), np.int64), np.full(n, 99)]),
+        draws=np.array([0] * d + [99]),
     )
 
 
@@ -342,9 +343,7 @@ def test_outputs_that_know_the_truth_have_no_metric_of_errors() -> None:
 
 def test_nci_needs_every_coordinate() -> None:
     """Without one of the coordinates there is ANEES and no NCI; without the Mahalanobis distance, neither."""
-    study = gaussian_study(1.0, 200, 2)
-    some = rt.Study(study.belief, study.model, study.procedure, 200, f=[rt.Coordinate(index=(0,)), rt.Mahalanobis()])
-    names = {row.name for row in measure(rt.run(replace(some, batch=200))).rows}
+    names = {row.name for row in measure(gaussian_run(1.0, 200, 2, asked=1)).rows}
     assert "ANEES/d" in names
     assert "NCI (dB)" not in names
 
@@ -357,8 +356,7 @@ def test_a_useless_procedure_is_flagged_in_the_result() -> None:
 
     False alarm 1e-6: alpha. At this n the intervals reach no further than half the tolerances.
     """
-    study = rt.Study(rt.Normal(0, 1), NormalMean().simulate, DataAgnostic(), 20_000, f=rt.identity, batch=20_000)
-    result = rt.judge(rt.run(study), alpha=1e-6)
+    result = checked(DataAgnostic(), 20_000, f=rt.identity, alpha=1e-6)
     rows = {row.name: row for row in result.measures}
     assert (rows["skill"].within, rows["contraction"].within) == ("-", "-")
     assert any("hardly depends on the data" in note for note in result.notes)
@@ -369,7 +367,7 @@ def test_a_useless_procedure_is_flagged_in_the_result() -> None:
 
 def test_a_useful_procedure_is_not_flagged() -> None:
     """Bayes has skill, whose row has an interval at level 1 - alpha of its own."""
-    result = rt.judge(rt.run(normal_study(1.0, 1000)), alpha=0.01)
+    result = rt.judge(normal_run(1.0, 1000), alpha=0.01)
     assert not any("hardly depends" in note for note in result.notes)
     row = next(row for row in result.measures if row.name == "skill")
     single = measure(result, confidence=0.99).row("skill", "theta")

@@ -1,7 +1,9 @@
 """Sentences say what is wrong, how much, which way and what to do, in numbers that read well."""
 
+import ast
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,44 +12,26 @@ from scipy import special
 
 import ringtrue as rt
 from ringtrue import plots
+from ringtrue.functions import as_testfunctions
 from ringtrue.judgement.result import Resolution
-from ringtrue.judgement.sentences import interval, listed, points
+from ringtrue.judgement.sentences import phrases
 from ringtrue.judgement.sentences.miscalibrated import _likely
-from ringtrue.judgement.sentences.phrases import share_of
+from ringtrue.judgement.sentences.phrases import interval, listed, points, share_of
 from ringtrue.judgement.text import counted, format_p, number, percent
-from ringtrue.procedures import DataAgnostic, Inflated, NormalMean
+from ringtrue.procedures import DataAgnostic, Inflated
 from ringtrue.statistics.effects import Interval
 
-from ..plots.runs import complete, grid, ranked, replicates
+from ..builders import BAYES, BELIEF, checked, complete, grid, noisy, normal, ranked, replicates, scores
 
-BAYES = NormalMean()
 #: What never belongs in a sentence.
 UGLY = re.compile(
     r"\binf\b|\bnan\b|-0\.0+\b(?!\d)|\d\.\d{7}|\d{6}\.\d|\b1 (points|replicates|outputs|draws)\b|;;|\.\.|, ,"
 )
 
 
-def scores(z: Any) -> rt.Replicates:
-    """Return replicates of exact normal outputs with these scores."""
-    z = np.asarray(z, float)
-    ran = replicates(special.ndtr(z), truth=z, mean=np.zeros(len(z)), sd=np.ones(len(z)), names=["theta"])
-    ran.z[:, 0] = z
-    return ran
-
-
 def said(z: Any) -> str:
     """Return the sentence about exact scores."""
     return rt.judge(scores(z)).sentence
-
-
-def normal(n: int) -> Any:
-    """Return the normal quantiles."""
-    return special.ndtri((np.arange(n) + 0.5) / n)
-
-
-def batched(procedure: Any, n: int, **settings: Any) -> rt.Result:
-    """Check a batched procedure of the normal mean."""
-    return rt.check(rt.Normal(0, 1), BAYES.simulate, procedure, n=n, batch=n, **settings)
 
 
 # Numbers.
@@ -125,6 +109,7 @@ LAWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAWS)
 def test_sentences_hold_nothing_ugly(name: str) -> None:
     """No infinities, no minus nothing, no plural of one, one full stop at the end, whatever the scores."""
@@ -137,8 +122,7 @@ def test_tables_of_measures_hold_nothing_ugly() -> None:
     """Wild measures are written with few figures, in the table of a result and in that of measures."""
     truth = 1e-3 * normal(200)
     sd = np.full(200, 1e9)
-    ran = replicates(special.ndtr(truth / sd), truth=truth, mean=np.zeros(200), sd=sd, crps=sd)
-    ran.z[:, 0] = truth / sd
+    ran = scores(truth / sd, truth=truth, sd=sd, crps=sd)
     for text in (str(rt.measure(ran)), str(rt.judge(ran))):
         numbers = re.findall(r"(?<![\w.])-?\d[\d.]*(?:e-?\d+)?", text)
         assert max(map(len, numbers)) <= 10
@@ -235,7 +219,8 @@ def test_misses_of_a_distance_are_those_of_its_entries() -> None:
     truth = np.where((ranks == 19) & (np.arange(600)[:, None] < [20, 200]), 30.0, 0.0)
     known: dict[str, Any] = {"truth": truth, "mean": 0 * truth, "sd": 0 * truth + 1}
     assert "Of b, 10 of 600 outputs miss" in rt.judge(ranked(ranks, 19, names=["a", "b"], **known)).sentence
-    assert "Of a, 1 of 600 outputs misses" in rt.judge(ranked(ranks, 19, names=["a", "distance"], **known)).sentence
+    distance = ranked(ranks, 19, names=["a", "b"], kinds=["coordinate", "distance"], **known)
+    assert "Of a, 1 of 600 outputs misses" in rt.judge(distance).sentence
 
 
 def test_a_spread_that_ranks_do_not_tell_is_told_by_the_errors() -> None:
@@ -287,8 +272,27 @@ def test_other_test_functions_are_listed() -> None:
     text = rt.judge(replicates(u, names=list("abcde"))).sentence
     assert text.startswith("MISCALIBRATED (strong, p < 1e-") or "a is over-confident" in text
     assert re.search(r"Also off: \w \(.*\), \w \(.*\), \w and 1 more\.", text)
-    alone = batched(Inflated(BAYES, 0.5), 1000).sentence
+    alone = checked(Inflated(BAYES, 0.5), 1000).sentence
     assert "Also off" not in alone
+
+
+@pytest.mark.parametrize("name", ["sum", "distance", "all coordinates"])
+@pytest.mark.parametrize("own", [lambda t: t[1], rt.Linear([0.0, 1.0])], ids=["lambda", "Linear"])
+def test_a_function_of_the_users_is_listed_whatever_its_name(name: str, own: Any) -> None:
+    """An f that is off is named, though the default family has one of that name which would not be."""
+    rng = np.random.default_rng(4)
+    draws, theta = rng.normal(size=(600, 39, 2)), 2 * rng.normal(size=(600, 2))
+    f = rt.check_draws(theta, draws, f=[rt.Coordinate(index=(0,)), *_as_named(own, name)])
+    assert f.sentence.startswith("MISCALIBRATED (strong, ")
+    assert f"Also off: {name} (over-confident, sd times " in f.sentence
+    usual = rt.check_draws(theta, draws)
+    rejected = {row.f for row in usual.tests if row.adjusted < 1e-6}
+    assert {"sum", "distance", "theta[0]", "theta[1]"} <= rejected
+    assert re.search(r"Also off: theta\[[01]\] \([^()]*\)\.", usual.sentence)
+
+
+def _as_named(f: Any, name: str) -> tuple[Any, ...]:
+    return as_testfunctions({name: f})
 
 
 # Other levels.
@@ -299,7 +303,7 @@ def test_joint_regions_have_size_and_direction() -> None:
     belief = rt.Gaussian(np.zeros(2), np.eye(2))
     cov = np.array([[0.5, 0.4], [0.4, 0.5]])
     f = [rt.Coordinate(index=(0,)), rt.Coordinate(index=(1,)), rt.LogDensity()]
-    result = rt.check(belief, lambda t, rng: t + rng.normal(size=2), lambda mu0, y: rt.Gaussian(y / 2, cov), n=400, f=f)
+    result = rt.check(belief, noisy, lambda mu0, y: rt.Gaussian(y / 2, cov), n=400, f=f)
     found = re.search(r"highest-density regions that claim 90 % contain the truth (\d+) % \(", result.sentence)
     assert found
     assert int(found[1]) == round(100 * float((result.replicates.u[:, 2] >= 0.1).mean()))
@@ -307,10 +311,27 @@ def test_joint_regions_have_size_and_direction() -> None:
     assert "look at correlations" in result.sentence
 
 
-@pytest.mark.parametrize("belief", [rt.Normal(0, 1), lambda rng: rng.normal()], ids=["exact", "drawn"])
+@pytest.mark.parametrize(
+    ("eta", "words"),
+    [(0.4, "jointly over-confident, they are too small"), (2.5, "jointly under-confident, they are too large")],
+)
+@pytest.mark.parametrize("f", [rt.Mahalanobis(), {"M": rt.Mahalanobis()}], ids=["as it is", "renamed"])
+def test_ellipsoids_are_too_small_if_outputs_are_too_narrow(eta: float, words: str, f: Any) -> None:
+    """Small distances are inside, whatever the user calls the Mahalanobis distance."""
+    belief = rt.Gaussian(np.zeros(2), np.eye(2))
+    result = rt.check(belief, noisy, lambda mu0, y: rt.Gaussian(y / 2, np.eye(2) * eta / 2), n=400, f=f)
+    found = re.search(
+        r"ellipsoids that claim 90 % contain the truth ([\d.]+) % \(.*\) of the time: (.*)", result.sentence
+    )
+    assert found
+    assert found[2].startswith(words)
+    assert float(found[1]) == pytest.approx(100 * float((result.replicates.u <= 0.9).mean()), abs=0.5)
+
+
+@pytest.mark.parametrize("belief", [BELIEF, lambda rng: rng.normal()], ids=["exact", "drawn"])
 def test_the_weak_level_has_size_and_direction(belief: Any) -> None:
     """A flat prior, whose outputs are right for theta and too far apart, is told by how much and what to check."""
-    result = rt.check(belief, lambda t, rng: t + rng.normal(), lambda mu0, y: rt.Normal(y, 1), n=600, f=rt.identity)
+    result = rt.check(belief, noisy, lambda mu0, y: rt.Normal(y, 1), n=600, f=rt.identity)
     assert re.search(r"wider than the belief, 1\.[678]\d? \(.*\) times its sd", result.sentence)
     assert "uses the belief that truths are drawn from" in result.sentence
 
@@ -333,14 +354,7 @@ def test_tolerable_losses_are_those_that_leave_a_verdict() -> None:
 
 def _with_losses(ran: rt.Replicates, lost: int) -> rt.Replicates:
     """Return the replicates without the first of those that were lost."""
-    cut = len(ran.failures) - lost
-    arrays: dict[str, Any] = {
-        name: value[cut:]
-        for name, value in vars(ran).items()
-        if isinstance(value, np.ndarray) and value.shape[:1] == (ran.n,) and name != "kept"
-    }
-    failures = tuple(replace(failure, replicate=failure.replicate - cut) for failure in ran.failures[cut:])
-    return replace(ran, **arrays, failures=failures)
+    return ran.pick(slice(ran.lost - lost, None))
 
 
 def test_losses_that_do_not_matter_are_told() -> None:
@@ -360,8 +374,7 @@ def test_advice_after_losses_is_that_for_no_losses(share: float) -> None:
     """How many more replicates are needed does not depend on how much losses widen the intervals."""
     kept, lost = 400, round(400 * share / (1 - share))
     z = np.concatenate([normal(kept), np.zeros(lost)])
-    known: dict[str, Any] = {"truth": z, "mean": 0 * z, "sd": 0 * z + 1}
-    ran = replicates(special.ndtr(z), lost=tuple(range(kept, kept + lost)), names=["theta"], **known)
+    ran = scores(z, lost=range(kept, kept + lost))
     after, without = rt.judge(ran).sentence, said(normal(kept))
     found = [re.search(r"; (about \d+ more replicates would certify .*? points)", text) for text in (after, without)]
     assert found[0]
@@ -372,9 +385,7 @@ def test_advice_after_losses_is_that_for_no_losses(share: float) -> None:
 def test_what_is_at_its_limit_is_named() -> None:
     """After losses, no measure was named before, and the advice names it."""
     z = np.concatenate([normal(500) + 0.095, np.zeros(40)])
-    known: dict[str, Any] = {"truth": z, "mean": 0 * z, "sd": 0 * z + 1}
-    ran = replicates(special.ndtr(z), lost=tuple(range(500, 540)), names=["theta"], **known)
-    text = rt.judge(ran).sentence
+    text = rt.judge(scores(z, lost=range(500, 540))).sentence
     assert "it would be open; the bias of theta is so near the limit of its tolerance, -0.10 to 0.10 sd, that" in text
 
 
@@ -430,12 +441,12 @@ def test_one_short_output_does_not_decide_for_all() -> None:
 
 def test_a_procedure_that_ignores_the_data_is_of_no_use() -> None:
     """The sentence says so where the verdict is good, open or bad; not of one that learns."""
-    good = batched(DataAgnostic(), 3000).sentence
+    good = checked(DataAgnostic(), 3000).sentence
     assert good.startswith(
         "WITHIN TOLERANCE, BUT OF NO USE: of theta the outputs say no more than the belief does (skill"
     )
-    assert "Of theta the outputs say no more than the belief does" in batched(DataAgnostic(), 100).sentence
-    assert "no more than the belief" not in batched(BAYES, 3000).sentence
+    assert "Of theta the outputs say no more than the belief does" in checked(DataAgnostic(), 100).sentence
+    assert "no more than the belief" not in checked(BAYES, 3000).sentence
     rng = np.random.default_rng(1)
     five = rt.check_draws(rng.normal(size=(1000, 5)), rng.normal(size=(1000, 99, 5)))
     assert "Of all 5 entries asked about the outputs say no more" in five.sentence
@@ -447,13 +458,13 @@ def test_a_procedure_that_ignores_the_data_is_of_no_use() -> None:
 def test_comparisons_say_who_is_worse_and_by_how_much() -> None:
     """Those that cannot be told apart are named, the worse with their number, and scores decide where they can."""
     procedures = {"Bayes": BAYES, "narrow": Inflated(BAYES, 0.5), "belief": DataAgnostic()}
-    text = rt.compare(procedures, rt.Normal(0, 1), BAYES.simulate, n=600, batch=600).sentence
+    text = rt.compare(procedures, BELIEF, BAYES.simulate, n=600, batch=600).sentence
     assert re.match(
         r"Bayes and belief cannot be told apart by their calibration; narrow \(spread of theta 1\.[34]", text
     )
     assert "is worse; prefer Bayes, whose outputs have the better scores" in text
     two = {"a": Inflated(BAYES, 0.3), "b": Inflated(BAYES, 0.5)}
-    text = rt.compare(two, rt.Normal(0, 1), BAYES.simulate, n=600, batch=600).sentence
+    text = rt.compare(two, BELIEF, BAYES.simulate, n=600, batch=600).sentence
     assert text.startswith("b is the most calibrated of 2 procedures in spread and bias; a (spread of theta 1.")
     assert text.endswith("is worse; b is miscalibrated all the same.")
 
@@ -469,13 +480,11 @@ def test_resolutions_are_sentences() -> None:
 
 def test_the_p_value_is_that_of_the_level_it_stands_beside() -> None:
     """If the weak level has the smallest p-value and the strong one says what is wrong, its own p-value is given."""
-    n = 400
-    u = grid(n, spread=1.25)
-    weak = np.zeros(n)
-    ran = replicates(u, weak_u=np.clip(weak, 1e-300, None), weak_z=np.full(n, -30.0), weak_value=np.zeros(n))
+    ran = replicates(grid(400, spread=1.25), weak_u=1e-300, weak_z=-30.0, weak_value=0.0)
     result = rt.judge(ran)
-    assert result.levels["weak"] < 1e-100 < result.levels["strong"]
-    assert result.sentence.startswith(f"MISCALIBRATED (strong, {format_p(result.levels['strong'])})")
+    weak, strong = (result.levels[level].pvalue for level in ("weak", "strong"))
+    assert weak < 1e-100 < strong
+    assert result.sentence.startswith(f"MISCALIBRATED (strong, {format_p(strong)})")
 
 
 def test_draws_outside_the_belief_are_counted() -> None:
@@ -502,3 +511,48 @@ def test_misses_of_a_function_that_no_test_rejects_are_told() -> None:
     assert "Of b, 5 of 600 outputs miss the truth by more than" in text
     theta[:5, 1] = 0.0
     assert "miss the truth" not in rt.check_draws(theta, draws, f=f).sentence
+
+
+# What wording may know.
+
+SENTENCES = Path(phrases.__file__).parent
+
+
+def _imported(text: str) -> set[str]:
+    """Return the full names of all that a module of this package imports."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = phrases.__name__.split(".")[: -node.level] if node.level else []
+            owner = ".".join([*above, *([node.module] if node.module else [])])
+            found |= {f"{owner}.{alias.name}" for alias in node.names}
+    return found
+
+
+def _computing(text: str) -> set[str]:
+    """Return what a module imports that computes: arrays and statistics, but for the type of a number with its ends."""
+    allowed = {"ringtrue.statistics.effects.Interval"}
+    return {name for name in _imported(text) if name.startswith(("numpy", "scipy", "ringtrue.statistics"))} - allowed
+
+
+@pytest.mark.parametrize("file", sorted(SENTENCES.glob("*.py")), ids=lambda file: file.name)
+def test_wording_computes_nothing(file: Path) -> None:
+    """No module of sentences has arrays or statistics at hand."""
+    assert _computing(file.read_text("utf-8")) == set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import numpy as np",
+        "from scipy import special",
+        "from ...statistics import effects",
+        "from ...statistics.effects.usefulness import uninformative",
+        "def f():\n    import numpy.linalg",
+    ],
+)
+def test_wording_that_computes_would_be_seen(line: str) -> None:
+    """The broken twin."""
+    assert _computing(line)

@@ -10,6 +10,8 @@ from ringtrue.paper import abc
 from ringtrue.paper.abc import Level, Task
 from ringtrue.procedures.rejection import Algorithm
 
+pytestmark = pytest.mark.paper
+
 # By the Dvoretzky-Kiefer-Wolfowitz inequality |D_n - D| > c / sqrt(n) with probability at most 2 exp(-2 c^2): 1e-7 for
 # c = 2.9, with six statistics below 1e-6 in all. The smallest error seen with miss rate 1e-3 is (2.9 + 1.95) / sqrt(n).
 WIDTH = 2.9

@@ -9,6 +9,8 @@ import pytest
 
 from ringtrue.paper import examples
 
+pytestmark = pytest.mark.paper
+
 
 @pytest.fixture(scope="module")
 def data() -> dict[str, Any]:

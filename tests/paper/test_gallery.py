@@ -13,6 +13,8 @@ from ringtrue.cli import main
 from ringtrue.errors import InvalidStudy
 from ringtrue.paper import gallery
 
+pytestmark = pytest.mark.paper
+
 
 def _produce(folder: Path, **settings: Any) -> list[gallery.Exhibit]:
     said: list[str] = []

@@ -11,6 +11,8 @@ import ringtrue as rt
 from ringtrue.paper import gp
 from ringtrue.procedures import FittedGP
 
+pytestmark = pytest.mark.paper
+
 Floats = NDArray[np.float64]
 
 
@@ -23,8 +25,8 @@ def data() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def replicates() -> rt.Replicates:
     """Return four thousand replicates of the experiment."""
-    study = rt.Study(gp.BELIEF, gp.observe, FittedGP(gp.KERNEL), 4000, f=gp.FAMILY, seed=8, batch=1000)
-    return rt.run(study, progress="off")
+    study = rt.Study(gp.BELIEF, gp.observe, FittedGP(gp.KERNEL), f=gp.FAMILY, seed=8, batch=1000)
+    return rt.run(study, n=4000, progress="off")
 
 
 def test_mean_squares_are_the_reference(replicates: rt.Replicates) -> None:
@@ -51,8 +53,8 @@ def test_choice_and_test_use_different_halves(replicates: rt.Replicates) -> None
 
 def test_parts_are_judged_like_studies_of_their_own() -> None:
     """A study whose batches are repetitions gives the first of them the p-value that a study of it alone gets."""
-    alone = rt.Study(gp.BELIEF, gp.observe, FittedGP(gp.KERNEL), 20, f=gp.FAMILY, seed=4, batch=20)
-    expected = rt.judge(rt.run(alone, progress="off"), test="cook").tests[0]
+    alone = rt.Study(gp.BELIEF, gp.observe, FittedGP(gp.KERNEL), f=gp.FAMILY, seed=4, batch=20)
+    expected = rt.judge(rt.run(alone, n=20, progress="off"), test="cook").tests[0]
     found = gp._experiment(10, 2, 4)[0]
     assert found["log_p"] == pytest.approx(np.log(expected.pvalue))
     assert expected.f == f"theta({found['x']})"

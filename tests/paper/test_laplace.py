@@ -10,6 +10,8 @@ import ringtrue as rt
 from ringtrue.paper import laplace
 from ringtrue.procedures import Inflated, StudentLocation
 
+pytestmark = pytest.mark.paper
+
 # By the Dvoretzky-Kiefer-Wolfowitz inequality |D_n - D| > c / sqrt(n) with probability at most 2 exp(-2 c^2): 1e-7 for
 # c = 2.9, with eight statistics below 1e-6 in all. The smallest error seen with miss rate 1e-3 is (2.9 + 1.95) /
 # sqrt(n), which is 0.011 at n = 200,000.

@@ -7,6 +7,8 @@ import pytest
 
 from ringtrue.paper import odes, tolerances
 
+pytestmark = pytest.mark.paper
+
 
 @pytest.fixture(scope="module")
 def data() -> dict[str, Any]:

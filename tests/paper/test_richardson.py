@@ -11,6 +11,8 @@ from scipy import stats
 import ringtrue as rt
 from ringtrue.paper import richardson
 
+pytestmark = pytest.mark.paper
+
 
 @pytest.fixture(scope="module")
 def data() -> dict[str, Any]:

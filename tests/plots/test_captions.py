@@ -12,7 +12,7 @@ import ringtrue as rt
 from ringtrue import plots
 from ringtrue.statistics.effects import rank_probabilities
 
-from .runs import complete, grid, ranked, replicates
+from ..builders import complete, grid, ranked, replicates
 
 SHAPES = [
     # z ~ N(bias, spread^2), without noise
@@ -99,10 +99,10 @@ def test_columns_are_named_or_numbered() -> None:
 def test_other_levels_are_read_in_their_own_words() -> None:
     """A function that sees the data speaks of the exact posterior, one that sees the output of its own error."""
     u = np.column_stack([grid(300, spread=2.0)] * 2)
-    ran = replicates(u, levels=["exact", "auto"])
+    ran = replicates(u, sees=["data", "output"])
     assert "not the exact posterior: too many" in plots.reading(ran, 0)
     assert "does not know its own error: too many" in plots.reading(ran, 1)
-    assert plots.reading(replicates(u[:, :1] * 0 + grid(300)[:, None], levels=["auto"])).startswith("Flat")
+    assert plots.reading(replicates(u[:, :1] * 0 + grid(300)[:, None], sees=["output"])).startswith("Flat")
 
 
 def test_large_runs_read_with_the_figures_that_tell_them_apart() -> None:
@@ -126,6 +126,7 @@ CALIBRATED: dict[str, Callable[[np.random.Generator, Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALIBRATED)
 def test_calibrated_outputs_with_tails_are_not_accused_of_outliers(name: str) -> None:
     """Of runs with outputs far from normal, few are called spiked; with outliers in them, most are."""

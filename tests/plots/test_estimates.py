@@ -9,7 +9,7 @@ from ringtrue import plots
 from ringtrue.plots import estimates
 from ringtrue.plots.style import POINTS
 
-from .runs import complete, line, ranked, replicates
+from ..builders import complete, line, ranked, replicates
 
 
 def test_scores_are_those_of_the_summaries() -> None:

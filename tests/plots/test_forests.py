@@ -11,11 +11,12 @@ import pytest
 
 import ringtrue as rt
 from ringtrue import plots
-from ringtrue.judgement.result import Result, TestRow
+from ringtrue.judgement.levels import Evidence, TestRow
+from ringtrue.judgement.result import Tested
 from ringtrue.plots import intervals
 from ringtrue.statistics.effects import Interval
 
-from .runs import ROWS, complete, drawn, replicates
+from ..builders import BAYES, BELIEF, ROWS, complete, drawn, replicates
 
 
 def test_a_forest_draws_every_interval_at_its_height() -> None:
@@ -53,10 +54,9 @@ def test_every_measure_has_a_panel() -> None:
 
 def test_a_comparison_is_drawn_as_it_comes() -> None:
     """What compare returns needs no conversion."""
-    bayes = rt.procedures.NormalMean()
-    half = rt.procedures.Inflated(bayes, 0.5)
-    both = rt.compare({"Bayes": bayes, "half": half}, rt.Normal(0, 1), bayes.simulate, n=60, f=rt.identity, batch=60)
-    assert len(drawn(plots.forest(both, measure="bias"), "interval")) == 2
+    both = {"Bayes": BAYES, "half": rt.procedures.Inflated(BAYES, 0.5)}
+    found = rt.compare(both, BELIEF, BAYES.simulate, n=60, f=rt.identity, batch=60)
+    assert len(drawn(plots.forest(found, measure="bias"), "interval")) == 2
 
 
 def test_a_result_is_a_forest_of_its_measures() -> None:
@@ -93,14 +93,15 @@ def test_rows_that_are_none_are_refused(draw: Any) -> None:
         draw(ROWS, f=["theta", "phi"])
 
 
-def many(n: int) -> Result:
+def many(n: int) -> rt.Result:
     """Return a result about n test functions whose evidence grows with their number."""
     measures = tuple(Interval("spread", 1 + j / n, 0.9 + j / n, 1.1 + j / n, 1.0, f"f{j}") for j in range(n))
     tests = tuple(TestRow("strong", f"f{j}", "ks", 0.1, 10.0 ** (-j / 10), 1.0, "exact", 30) for j in range(n))
     ran = replicates(np.random.default_rng(1).random((30, n)))
-    return replace(rt.judge(ran), measures=measures, tests=tests)
+    return replace(rt.judge(ran), measures=measures, levels=Tested(strong=Evidence("strong", tests, 0.0)))
 
 
+@pytest.mark.slow
 def test_a_caterpillar_shows_the_worst_and_says_so() -> None:
     """Of 500 test functions the 40 with the smallest p-values are drawn, the worst on top."""
     ax = plots.caterpillar(many(500))
@@ -111,6 +112,7 @@ def test_a_caterpillar_shows_the_worst_and_says_so() -> None:
     ax.figure.savefig(io.BytesIO())
 
 
+@pytest.mark.slow
 def test_a_caterpillar_shows_the_tolerance() -> None:
     """The grey strip is the tolerance of the result."""
     ax = plots.caterpillar(many(5))
@@ -118,12 +120,13 @@ def test_a_caterpillar_shows_the_tolerance() -> None:
     assert (strip.get_x(), strip.get_x() + strip.get_width()) == pytest.approx((1 / 1.1, 1.1))
 
 
+@pytest.mark.slow
 def test_a_caterpillar_needs_a_measure() -> None:
     """Unknown measures, and results without any, are refused."""
     with pytest.raises(rt.errors.InvalidStudy, match="measure must be among"):
         plots.caterpillar(many(3), measure="skill")
     with pytest.raises(rt.errors.InvalidStudy, match="nothing was measured"):
-        plots.caterpillar(complete(20, levels=["exact"]))
+        plots.caterpillar(complete(20, sees=["data"]))
 
 
 @pytest.mark.parametrize(

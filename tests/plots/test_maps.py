@@ -12,7 +12,7 @@ import ringtrue as rt
 from ringtrue import plots
 from ringtrue.plots import maps
 
-from .runs import complete, drawn, grid, ranked, replicates
+from ..builders import complete, drawn, grid, ranked, replicates
 
 
 def test_a_map_by_truth_has_clopper_and_pearsons_intervals() -> None:

@@ -9,7 +9,7 @@ import ringtrue as rt
 from ringtrue import plots
 from ringtrue.statistics import uniformity
 
-from .runs import complete, line, replicates
+from ..builders import complete, line, replicates
 
 
 def test_exact_beliefs_give_the_ecdf_of_weak_positions() -> None:

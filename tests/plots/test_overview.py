@@ -18,7 +18,7 @@ from ringtrue import plots
 from ringtrue.paper import style as paper_style
 from ringtrue.plots import style
 
-from .runs import complete, grid, replicates
+from ..builders import complete, grid, replicates
 
 NAMES = ["<script>alert(1)</script>", "$x$", "a_1^{$", "\\alpha$\\$", "_hidden", "θ→∞", "日本 😀", "x" * 300 + "\n\0y"]
 
@@ -58,10 +58,11 @@ def test_a_page_may_be_asked_for_some() -> None:
 
 def test_a_page_without_measures_says_so() -> None:
     """A run about the exact level alone has no spread."""
-    page = plots.plot(complete(50, levels=["exact"]))
+    page = plots.plot(complete(50, sees=["data"]))
     assert "no spread was measured" in texts(page)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["svg", "png"])
 def test_names_are_drawn_as_they_are(form: str) -> None:
     """HTML, mathtext, underscores, control characters and letters without a glyph are text, and no warning."""
@@ -86,12 +87,14 @@ def test_dollars_stay_dollars() -> None:
     assert not plots.ecdf(complete(40, names=["$x$"])).title.get_text()
 
 
+@pytest.mark.slow
 def test_sentences_with_dollars_are_drawn() -> None:
     """The sentence of a result may hold a name with dollar signs."""
     result = replace(rt.judge(complete(40)), sentence="MISCALIBRATED: $\\frac{ is over-confident, $ and <b>")
     plots.plot(result).savefig(io.BytesIO())
 
 
+@pytest.mark.slow
 def test_titles_side_by_side_do_not_meet() -> None:
     """A long name above a narrow panel is cut to its width."""
     page = plots.plot(complete(40, 4, names=[letter * 100 for letter in "abcd"]))
@@ -129,11 +132,13 @@ def test_the_user_may_ask_for_tex_elsewhere() -> None:
     assert not any(text.get_usetex() for text in (ax.title, ax.xaxis.label, *ax.texts))
 
 
+@pytest.mark.process
 def test_importing_plots_does_not_import_matplotlib() -> None:
     """matplotlib is loaded when something is drawn, and not before."""
     assert _run("import sys, ringtrue.plots; print('matplotlib' in sys.modules)") == "False"
 
 
+@pytest.mark.process
 def test_without_matplotlib_the_error_says_what_to_install() -> None:
     """A missing extra is one sentence with the command."""
     code = (

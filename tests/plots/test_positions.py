@@ -13,7 +13,7 @@ from ringtrue import plots
 from ringtrue.plots import lattices
 from ringtrue.statistics import uniformity
 
-from .runs import complete, grid, ranked, replicates
+from ..builders import column, complete, grid, ranked, replicates
 
 CURVES = [plots.ecdf, plots.ecdf_difference, plots.coverage_curve, plots.coverage_difference]
 
@@ -86,8 +86,9 @@ def test_binomial_bands_agree_with_scipy(n: int, p: float, confidence: float) ->
 
 def test_bars_outside_the_band_look_different() -> None:
     """A bar is hatched exactly if its count leaves the band."""
-    found = lattices.histogram(replicates(grid(400, spread=1.6)), 0, bins=10, confidence=0.95)
-    ax = plots.pit_histogram(replicates(grid(400, spread=1.6)), bins=10)
+    ran = replicates(grid(400, spread=1.6))
+    found = lattices.histogram(column(ran), bins=10, confidence=0.95)
+    ax = plots.pit_histogram(ran, bins=10)
     hatched = {round(bar.get_x(), 6) for group in ax.containers for bar in group if bar.get_hatch()}
     assert found.outside.any()
     assert hatched == {round(float(x), 6) for x in found.edges[:-1][found.outside]}
@@ -170,8 +171,7 @@ def test_the_difference_is_the_ecdf_minus_the_diagonal() -> None:
 def test_coverage_at_every_level_is_that_of_the_measure(draws: int) -> None:
     """The coverage curve at a nominal level is the coverage that is measured there."""
     ranks = np.random.default_rng(draws).integers(0, draws + 1, 200)
-    ran = ranked(ranks, draws)
-    found = lattices.central(ran, 0, confidence=0.95)
+    found = lattices.central(column(ranked(ranks, draws)), confidence=0.95)
     k = np.arange(1, draws // 2 + 1)
     levels = (draws + 1 - 2 * k) / (draws + 1)
     share = [((ranks >= j) & (ranks <= draws - j)).mean() for j in k]
@@ -190,6 +190,7 @@ def test_coverage_of_values_counts_those_in_the_middle() -> None:
     assert y[1:-1] == pytest.approx([(np.abs(2 * u - 1) < at).mean() for at in x[1:-1]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [2, 4, 20])
 def test_coverage_bands_of_an_even_number_of_draws_hold(draws: int) -> None:
     """Of 2000 calibrated coverage curves at most the stated 5 % leave the band.
@@ -198,7 +199,7 @@ def test_coverage_bands_of_an_even_number_of_draws_hold(draws: int) -> None:
     """
     rng = np.random.default_rng(draws)
     left = sum(
-        lattices.central(ranked(ranks, draws), 0, confidence=0.95).outside.any()
+        lattices.central(column(ranked(ranks, draws)), confidence=0.95).outside.any()
         for ranks in rng.integers(0, draws + 1, (2000, 60))
     )
     assert left <= 155
@@ -208,7 +209,7 @@ def test_a_coverage_band_sees_over_confidence() -> None:
     """The broken twin: ranks of an over-confident procedure leave the same band."""
     rng = np.random.default_rng(1)
     ranks = rng.binomial(20, special.ndtr(2 * rng.normal(size=400)))
-    assert lattices.central(ranked(ranks, 20), 0, confidence=0.95).outside.any()
+    assert lattices.central(column(ranked(ranks, 20)), confidence=0.95).outside.any()
 
 
 @pytest.mark.parametrize("draw", CURVES)
@@ -252,6 +253,7 @@ def test_many_values_are_few_points_with_the_same_extremes(n: int) -> None:
     assert y.min() == pytest.approx(min(0.0, (gap - 1 / n).min()), abs=1 / lattices.CELLS)
 
 
+@pytest.mark.slow
 def test_only_some_of_many_test_functions_have_a_panel_and_it_says_so() -> None:
     """Without names the first twelve are drawn; with a name, one of 500 is."""
     ran = replicates(np.random.default_rng(1).random((20, 500)))
@@ -380,11 +382,12 @@ ODD = {
     "lost": complete(50, 2, lost=(3, 49)),
     "unequal M": replicates(grid(40), rank=np.arange(40) % 5, draws=np.arange(40)[:, None] % 7 + 5),
     "exact or ranks": replicates(grid(40), rank=np.arange(40) % 5, draws=(np.arange(40)[:, None] % 2) * 7),
-    "auto and exact": complete(40, 2, levels=["auto", "exact"]),
+    "auto and exact": complete(40, 2, sees=["output", "data"]),
     "sd of 0 and inf": complete(40, sd=np.where(np.arange(40) < 20, 0.0, np.inf)),
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ODD)
 def test_odd_runs_are_drawn(name: str) -> None:
     """Whatever a run holds, every picture of it is drawn and saved without a warning."""

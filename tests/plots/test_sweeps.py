@@ -8,14 +8,16 @@ import pytest
 import ringtrue as rt
 from ringtrue import plots
 
-from .runs import ROWS
+from ..builders import BAYES, BELIEF, ROWS
 
 
 def test_a_sweep_is_drawn_as_it_comes() -> None:
     """What sweep returns needs no conversion."""
-    bayes = rt.procedures.NormalMean()
-    build = lambda s: rt.Study(rt.Normal(0, 1), bayes.simulate, rt.procedures.Inflated(bayes, s), 60, batch=60)  # noqa: E731
-    swept = rt.sweep(build, [0.5, 1.0, 2.0])
+
+    def build(variance: float) -> rt.Study:
+        return rt.Study(BELIEF, BAYES.simulate, rt.procedures.Inflated(BAYES, variance), batch=60)
+
+    swept = rt.sweep(build, [0.5, 1.0, 2.0], n=60)
     ax = plots.sweep_lines(swept, measure="spread", f="theta")
     expected = [row.estimate for row in swept.rows if (row.f, row.name) == ("theta", "spread")]
     assert list(ax.lines[-1].get_ydata()) == pytest.approx(expected)

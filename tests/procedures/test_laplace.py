@@ -113,6 +113,7 @@ def test_differences_of_quadratics_are_exact() -> None:
     np.testing.assert_allclose(differences(lambda at: at @ at, x, 0.1), 2 * x, atol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("df", "size", "scale"), [(1, 5, 1.0), (3, 1, 1.0), (3, 8, 2.5), (20, 5, 1.0)])
 def test_the_general_and_the_special_agree(df: int, size: int, scale: float) -> None:
     """Laplace with several starts and the batched search give the same normals, under any normal belief."""
@@ -140,6 +141,7 @@ def grid_search(posteriors: _Posteriors) -> tuple[Floats, int]:
     return heights.max(0), int((peaks > 1).sum())
 
 
+@pytest.mark.slow
 def test_no_dataset_has_a_higher_mode() -> None:
     """On thousands of datasets, hundreds of them with several modes, a grid finds nothing higher."""
     rng, several = np.random.default_rng(2), 0
@@ -168,6 +170,7 @@ def test_one_start_would_not_do() -> None:
     assert (posteriors.height(x) < grid_search(posteriors)[0] - 1e-6).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("df", [1, 2, 3, 20])
 def test_simulated_datasets(df: int) -> None:
     """On the paper's own datasets, for every N, the mode is the highest of a grid."""

@@ -9,7 +9,7 @@ from scipy import special
 
 from ringtrue.distributions import Gaussian, Normal
 from ringtrue.errors import InvalidStudy
-from ringtrue.functions import Coordinate, Linear
+from ringtrue.functions import SEVERAL, Coordinate, Linear
 from ringtrue.procedures import Jacobi, Richardson
 
 Floats = NDArray[np.float64]
@@ -78,7 +78,7 @@ def test_linear_test_functions_have_exactly_normal_scores(method: str, f: Any) -
     procedure = build(2)
     mean, root = np.asarray(BELIEF.mean), np.linalg.cholesky(BELIEF.cov)
     theta = np.vstack([mean, mean + root.T])
-    scores = procedure(BELIEF, procedure.simulate(theta)).marginal(f).zscore(f.evaluate(theta, 1))
+    scores = procedure(BELIEF, procedure.simulate(theta)).marginal(f).zscore(f.evaluate(theta, SEVERAL))
     assert scores[0] == pytest.approx(0.0, abs=1e-12)
     assert np.sum((scores[1:] - scores[0]) ** 2) == pytest.approx(1.0, rel=1e-12)
 

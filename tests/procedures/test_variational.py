@@ -53,6 +53,7 @@ def divergence(posterior: Any, mean: float, log_sd: float) -> float:
     return float(-(weight @ posterior(mean + np.exp(log_sd) * z)) - log_sd)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("df", "y"), [(3, [0.5, 2.0, -1.0]), (1, [4.0, 0.2, 1.1, 0.7]), (2, [6.0])])
 def test_one_dimension_against_brute_force(df: int, y: list[float]) -> None:
     """In one dimension, mean and sd are those that a simplex search on a grid-integrated divergence finds."""

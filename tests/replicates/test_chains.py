@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy import stats
 
 from ringtrue.replicates.chains import autocorrelation_time, stride
 from ringtrue.replicates.positions import among
-
-Floats = NDArray[np.float64]
+from ringtrue.values import Floats
 
 
 def ar1(rho: float, length: int, columns: int, rng: np.random.Generator) -> Floats:
@@ -123,19 +121,19 @@ def test_thinned_ranks_keep_the_level() -> None:
     n, length = 2000, 400
     rng = np.random.default_rng(0)
     chains, truth, v = ar1(0.95, length, n, rng), rng.standard_normal(n), rng.random(n)
-    thinned, whole = among(chains, truth, v, iid=False), among(chains, truth, v, iid=True)
-    outer = [int(np.sum(np.abs(position.u - 0.5) > 0.4975)) for position in (thinned, whole)]
+    thinned, whole = among(chains, truth, v, chains=1), among(chains, truth, v)
+    outer = [int(np.sum(np.abs(position["u"] - 0.5) > 0.4975)) for position in (thinned, whole)]
     assert outer[0] < 34 <= outer[1]
-    assert np.all(whole.draws == length)
-    assert 4 < np.median(thinned.draws) < 20
+    assert np.all(whole["draws"] == length)
+    assert 4 < np.median(thinned["draws"]) < 20
 
 
 def test_thinning_keeps_every_strideth_draw() -> None:
     """The rank of the truth is its rank among every k-th draw, counted from the last."""
     chains, truth = ar1(0.9, 300, 8, np.random.default_rng(3)), np.linspace(-1, 1, 8)
-    position = among(chains, truth, np.full(8, 0.5), iid=False)
+    position = among(chains, truth, np.full(8, 0.5), chains=1)
     kept = [chains[::-1, j][::k] for j, k in enumerate(stride(chains))]
-    assert np.array_equal(position.draws, [len(k) for k in kept])
+    assert np.array_equal(position["draws"], [len(k) for k in kept])
     assert np.array_equal(
-        position.rank, [stats.rankdata([t, *k], "min")[0] - 1 for t, k in zip(truth, kept, strict=True)]
+        position["rank"], [stats.rankdata([t, *k], "min")[0] - 1 for t, k in zip(truth, kept, strict=True)]
     )

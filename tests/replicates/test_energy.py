@@ -5,15 +5,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import special
 
 import ringtrue as rt
 from ringtrue.procedures import Inflated, LinearGaussian
-from ringtrue.replicates.reducers.energy import ENOUGH, EnergyScore, entries, spread_out, units
+from ringtrue.replicates.block import SCORED, spread_out
+from ringtrue.replicates.reducers.energy import EnergyScore, units
 from ringtrue.statistics.effects.usefulness import energy_skill, skill
-
-Floats = NDArray[np.float64]
+from ringtrue.streams import Streams
+from ringtrue.values import Floats, entries
+from tests.builders import noisy
 
 
 def mean_length(d: int) -> float:
@@ -65,7 +66,7 @@ def test_the_mean_score_of_normal_laws_is_the_closed_form(d: int, output: float,
     truth, drawn = rng.normal(size=(n, d)), output * rng.normal(size=(draws, n, d))
     found = score_of(drawn, truth)
     assert abs(z_of(found, expected(output, 1.0, d))) < RARE
-    used = min(draws, ENOUGH)
+    used = min(draws, SCORED)
     unfair = found + np.linalg.norm(drawn[0] - drawn[1], axis=-1) / (2 * used)
     assert abs(z_of(unfair, expected(output, 1.0, d))) > RARE
 
@@ -92,7 +93,7 @@ def test_draws_are_spread_over_the_whole_sample() -> None:
     """At most twenty, an even number, none twice."""
     for m in range(1, 120):
         some = spread_out(np.arange(m))
-        assert len(some) <= ENOUGH
+        assert len(some) <= SCORED
         assert len(set(some.tolist())) == len(some)
         assert len(some) == 2 * (len(some) // 2)
         assert m < 2 or len(some) >= 2
@@ -131,11 +132,6 @@ def sampled(mu0: Any, y: Any, rng: np.random.Generator) -> Any:
     return y / 2 + math.sqrt(0.5) * rng.normal(size=(25, 3))
 
 
-def noisy(theta: Any, rng: np.random.Generator) -> Any:
-    """Return theta with noise."""
-    return theta + rng.normal(size=np.shape(theta))
-
-
 def through(output: Any) -> Any:
     """Return a procedure whose outputs can be sampled and have no exact laws."""
 
@@ -149,38 +145,39 @@ def through(output: Any) -> Any:
 
 
 ROUTES = {
-    "batched laws": lambda n: rt.Study(BELIEF, EXACT.simulate, EXACT, n, batch=n),
-    "single laws": lambda n: rt.Study(BELIEF, noisy, lambda mu0, y: rt.Gaussian(y / 2, np.eye(3) / 2), n),
-    "batched samplers": lambda n: rt.Study(BELIEF, EXACT.simulate, through(EXACT), n, draws=9, batch=n),
-    "single samplers": lambda n: rt.Study(
-        BELIEF, noisy, through(lambda mu0, y: rt.Gaussian(y / 2, np.eye(3) / 2)), n, draws=9
-    ),
-    "draws": lambda n: rt.Study(BELIEF, noisy, sampled, n),
+    "batched laws": rt.Study(BELIEF, EXACT.simulate, EXACT, batch=1500),
+    "single laws": rt.Study(BELIEF, noisy, lambda mu0, y: rt.Gaussian(y / 2, np.eye(3) / 2)),
+    "batched samplers": rt.Study(BELIEF, EXACT.simulate, through(EXACT), draws=9, batch=1500),
+    "single samplers": rt.Study(BELIEF, noisy, through(lambda mu0, y: rt.Gaussian(y / 2, np.eye(3) / 2)), draws=9),
+    "draws": rt.Study(BELIEF, noisy, sampled),
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", ROUTES)
 def test_every_route_has_the_skill_of_the_closed_form(route: str) -> None:
     """The exact posterior of variance 1/2 has a skill of 1 - 1/sqrt 2, whatever form its outputs come in."""
-    ran = rt.run(ROUTES[route](1500))
-    level = 1 - 1e-7  # the false-alarm rate of each case
-    found = energy_skill(ran.energy, ran.belief_energy, level=level)
+    ran = rt.run(ROUTES[route], n=1500)
+    confidence = 1 - 1e-7  # the false-alarm rate of each case
+    found = energy_skill(ran.energy, ran.belief_energy, confidence=confidence)
     assert found.low < 1 - 1 / math.sqrt(2) < found.high
     assert found.high - found.low < 0.35
     # The broken twin has the belief's scores for its own, those of other replicates.
-    broken = energy_skill(np.roll(ran.belief_energy, 1), ran.belief_energy, level=level)
+    broken = energy_skill(np.roll(ran.belief_energy, 1), ran.belief_energy, confidence=confidence)
     assert broken.high < 1 - 1 / math.sqrt(2)
 
 
+@pytest.mark.slow
 def test_the_skill_of_an_output_that_is_too_narrow() -> None:
     """The closed form of variance 1/4 where 1/2 is right."""
     ran = rt.run(rt.Study(BELIEF, EXACT.simulate, Inflated(EXACT, 0.5), batch=20_000), n=20_000)
-    found = energy_skill(ran.energy, ran.belief_energy, level=1 - 1e-7)
+    found = energy_skill(ran.energy, ran.belief_energy, confidence=1 - 1e-7)
     right = 1 - expected(0.5, math.sqrt(0.5), 3) / expected(1.0, 1.0, 3)
     assert found.low < right < found.high < 1 - 1 / math.sqrt(2) + 0.01
     assert found.high - found.low < 0.05
 
 
+@pytest.mark.slow
 def test_arrays_of_draws_are_compared_with_their_truths() -> None:
     """Without a belief the truths of other replicates stand in for it; replicates with nan stay out of it."""
     rng = np.random.default_rng(4)
@@ -193,7 +190,7 @@ def test_arrays_of_draws_are_compared_with_their_truths() -> None:
     named = {"b": theta[:, 0], "a": theta[:, 1]}, {"a": draws[..., 1], "b": draws[..., 0]}
     found.append(rt.check_draws(*named, on_failure="record"))
     for result in found:
-        row = rt.measure(result, level=1 - 1e-7).row("energy skill")  # the false-alarm rate of each
+        row = rt.measure(result, confidence=1 - 1e-7).row("energy skill")  # the false-alarm rate of each
         assert row.low < 1 - 1 / math.sqrt(2) < row.high
         assert row.high - row.low < 0.2
     assert [len(result.replicates.failures) for result in found] == [0, 1, 1]
@@ -264,20 +261,21 @@ def test_what_is_not_known_is_said_to_be_unbounded(energy: Floats, belief: Float
 
 def test_the_energy_skill_survives_a_store(tmp_path: Any) -> None:
     """What is written comes back to the last bit."""
-    study = ROUTES["draws"](30)
-    rt.run(study, store=tmp_path / "run.db")
+    study = ROUTES["draws"]
+    rt.run(study, n=30, store=tmp_path / "run.db")
     read = rt.store.load(tmp_path / "run.db")
-    np.testing.assert_array_equal(read.energy, rt.run(study).energy)
-    np.testing.assert_array_equal(read.belief_energy, rt.run(study).belief_energy)
+    np.testing.assert_array_equal(read.energy, rt.run(study, n=30).energy)
+    np.testing.assert_array_equal(read.belief_energy, rt.run(study, n=30).belief_energy)
 
 
+@pytest.mark.slow
 def test_comparing_in_pairs_has_the_energy_score() -> None:
     """The exact posterior scores better than one that is too narrow by a factor of ten, for sure."""
     narrower = Inflated(EXACT, 0.01)
     found = rt.compare({"exact": EXACT, "narrow": narrower}, BELIEF, EXACT.simulate, n=2000, batch=2000)
-    (gap,) = (row for row in found.differences if row.measure == "energy score")
+    (gap,) = (row for row in found.differences if row.name == "energy score")
     assert gap.high < 0
-    assert {row.name for row in found.rows if row.measure == "energy score"} == {"exact", "narrow"}
+    assert {row.of for row in found.rows if row.name == "energy score"} == {"exact", "narrow"}
     assert found.best == ("exact",)
 
 
@@ -290,17 +288,18 @@ def test_the_order_of_arrays_does_not_matter() -> None:
     found = []
     for order in (np.arange(600), np.argsort(base[:, 0], kind="stable"), rng.permutation(600)):
         ran = rt.check_draws(base[order], draws[order]).replicates
-        found.append(energy_skill(ran.energy, ran.belief_energy, level=1 - 1e-6))
+        found.append(energy_skill(ran.energy, ran.belief_energy, confidence=1 - 1e-6))
     # Each interval holds the skill of the population with a false-alarm rate of 1e-6; so they meet.
     assert max(one.low for one in found) < min(one.high for one in found)
     assert min(one.low for one in found) > 0
 
 
+@pytest.mark.slow
 def test_a_truth_of_another_law_is_scored_against_the_belief() -> None:
     """Where truths are not draws of the belief they do not tell how wide it is: only the energy skill knows it."""
     truth = rt.Gaussian(np.full(3, 5.0), np.eye(3))
-    study = rt.Study(BELIEF, EXACT.simulate, EXACT, 4000, batch=4000, truth=truth)
-    result = rt.judge(rt.run(study))
+    study = rt.Study(BELIEF, EXACT.simulate, EXACT, batch=4000, truth=truth)
+    result = rt.judge(rt.run(study, n=4000))
     names = {row.name for row in result.measures}
     assert "energy skill" in names
     assert not {"skill", "contraction"} & names
@@ -308,12 +307,12 @@ def test_a_truth_of_another_law_is_scored_against_the_belief() -> None:
     # Output N(y / 2, I / 2) with y = theta + noise: the truth lies 5 / 2 above its centre, give or take.
     rng = np.random.default_rng(9)
     found = []
+    sizes = units(BELIEF.sample(100, Streams(study.seed).generator("energy")))
     for spread, shift in ((math.sqrt(0.5), 2.5), (1.0, 5.0)):
         error = math.sqrt(0.5) if spread < 1 else 1.0
         x, other = spread * rng.normal(size=(2, 400_000, 3))
         apart = (
-            np.linalg.norm(part / study.units, axis=1)
-            for part in (x - shift - error * rng.normal(size=x.shape), x - other)
+            np.linalg.norm(part / sizes, axis=1) for part in (x - shift - error * rng.normal(size=x.shape), x - other)
         )
         away, pair = apart
         found.append(away - pair / 2)

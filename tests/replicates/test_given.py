@@ -1,6 +1,5 @@
 """Arrays of draws from anybody's sampler: what is read, what is refused, what must not change the answer."""
 
-import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 
 import ringtrue as rt
+from tests.builders import refusal, says
 
 # Every p-value holds its level, so calibrated draws are called miscalibrated with chance at most ALPHA.
 ALPHA = 1e-6
@@ -22,17 +22,6 @@ def _data(n: int = N, draws: int = M, *, scale: float = 1.0, seed: int = 1) -> t
     return y + rng.normal(size=n), y[:, None] + scale * rng.normal(size=(n, draws)), y
 
 
-def _refusal(call: Callable[[], Any], error: type[Exception] = rt.errors.InvalidStudy) -> str:
-    with pytest.raises(error) as caught:
-        call()
-    return str(caught.value)
-
-
-def _says(message: str, *patterns: str) -> None:
-    missing = [pattern for pattern in patterns if not re.search(pattern, message)]
-    assert not missing, f"{missing} not in: {message}"
-
-
 def test_ranks_are_the_numbers_of_draws_below() -> None:
     """Draws placed half a gap from the truths give the ranks they were placed for."""
     wanted = np.arange(10)
@@ -42,6 +31,7 @@ def test_ranks_are_the_numbers_of_draws_below() -> None:
     assert result.tests[0].route == "ranks of 9"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [1, 2, 9, 99])
 @pytest.mark.parametrize("seed", range(3))
 def test_calibrated_draws_are_not_called_miscalibrated(draws: int, seed: int) -> None:
@@ -217,7 +207,7 @@ def _shapes() -> list[tuple[str, Callable[[Any, Any], tuple[Any, Any]], tuple[st
 def test_shapes_that_do_not_fit(change: Callable[[Any, Any], Any], patterns: tuple[str, ...]) -> None:
     """A shape that does not fit is named beside the one wanted, with a hint where the mistake is a known one."""
     theta, draws = change(*_data()[:2])
-    _says(_refusal(lambda: rt.check_draws(theta, draws)), *patterns)
+    says(refusal(lambda: rt.check_draws(theta, draws)), *patterns)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +226,7 @@ def test_shapes_that_do_not_fit(change: Callable[[Any, Any], Any], patterns: tup
 )
 def test_what_is_no_array_of_numbers(theta: Any, draws: Any, patterns: tuple[str, ...]) -> None:
     """Anything but arrays of numbers, or dicts of them, is refused by name."""
-    _says(_refusal(lambda: rt.check_draws(theta, draws)), *patterns)
+    says(refusal(lambda: rt.check_draws(theta, draws)), *patterns)
 
 
 @pytest.mark.parametrize(
@@ -251,7 +241,7 @@ def test_what_is_no_array_of_numbers(theta: Any, draws: Any, patterns: tuple[str
 def test_ragged_draws_that_do_not_fit(ragged: Callable[[Any], Any], patterns: tuple[str, ...]) -> None:
     """In a list of arrays, the first that does not fit is named by its number."""
     theta, draws, _ = _data()
-    _says(_refusal(lambda: rt.check_draws(theta, ragged(draws))), *patterns)
+    says(refusal(lambda: rt.check_draws(theta, ragged(draws))), *patterns)
 
 
 @pytest.mark.parametrize("where", ["theta", "draws", "ragged draws"])
@@ -262,8 +252,8 @@ def test_the_replicate_with_nan_is_named(where: str, f: Any, value: float) -> No
     theta, draws, _ = _data()
     (theta if where == "theta" else draws)[17, ...] = value
     given = [row[: 3 + i % 10] for i, row in enumerate(draws)] if where == "ragged draws" else draws
-    message = _refusal(lambda: rt.check_draws(theta, given, f=f), rt.errors.RingtrueError)
-    _says(message, r"\b17\b", "finite", "nan|inf", "on_failure")
+    message = refusal(lambda: rt.check_draws(theta, given, f=f), rt.errors.RingtrueError)
+    says(message, r"\b17\b", "finite", "nan|inf", "on_failure")
     assert "replay" not in message
 
 
@@ -272,7 +262,7 @@ def test_masked_draws_are_missing_draws() -> None:
     theta, draws, _ = _data()
     masked = np.ma.array(draws, mask=np.zeros_like(draws, bool))
     masked[5, 3] = np.ma.masked
-    _says(_refusal(lambda: rt.check_draws(theta, masked, f=rt.identity), rt.errors.RingtrueError), "mask|nan")
+    says(refusal(lambda: rt.check_draws(theta, masked, f=rt.identity), rt.errors.RingtrueError), "mask|nan")
 
 
 # Test functions and data.
@@ -281,7 +271,7 @@ def test_masked_draws_are_missing_draws() -> None:
 def test_constant_test_functions_are_refused() -> None:
     """An f without variation over truths and draws has a uniform u whatever the draws are: refused."""
     theta, draws, _ = _data()
-    _says(_refusal(lambda: rt.check_draws(theta, draws, f={"flat": lambda t: 2.0})), "'flat'", "must vary", "2")
+    says(refusal(lambda: rt.check_draws(theta, draws, f={"flat": lambda t: 2.0})), "'flat'", "must vary", "2")
 
 
 def test_constant_columns_are_said_to_be_constant() -> None:
@@ -291,7 +281,7 @@ def test_constant_columns_are_said_to_be_constant() -> None:
     try:
         result = rt.check_draws(np.c_[theta, np.ones(N)], both)
     except rt.errors.InvalidStudy as error:
-        _says(str(error), r"theta\[1\]", "vary|constant")
+        says(str(error), r"theta\[1\]", "vary|constant")
         return
     assert "theta[1]" not in {row.f for row in result.tests}
 
@@ -310,10 +300,10 @@ def test_constant_columns_are_said_to_be_constant() -> None:
 def test_test_functions_that_cannot_be(f: Any, patterns: tuple[str, ...]) -> None:
     """A test function that arrays of draws cannot answer is refused, without advice that does not apply."""
     theta, draws, _ = _data()
-    message = _refusal(
+    message = refusal(
         lambda: rt.check_draws(np.c_[theta, theta], np.stack([draws, draws], -1), f=f), rt.errors.RingtrueError
     )
-    _says(message, *patterns)
+    says(message, *patterns)
     assert "on_failure" not in message
 
 
@@ -375,7 +365,7 @@ def test_exact_level_of_arrays() -> None:
 def test_data_that_do_not_fit(y: Callable[[Any], Any], patterns: tuple[str, ...]) -> None:
     """y is one dataset per replicate; anything else is refused with what came."""
     theta, draws, data = _data()
-    _says(_refusal(lambda: rt.check_draws(theta, draws, y=y(data), f=_log_lik)), *patterns)
+    says(refusal(lambda: rt.check_draws(theta, draws, y=y(data), f=_log_lik)), *patterns)
 
 
 # Belief, chains, settings.
@@ -406,7 +396,7 @@ def test_weak_level_broken_twin() -> None:
 def test_a_belief_of_another_shape_is_refused(belief: Any) -> None:
     """A belief whose draws are not like theta is refused by name."""
     theta, draws, _ = _data()
-    _says(_refusal(lambda: rt.check_draws(theta, draws, belief=belief)), "belief", "theta", "shape|dict|match")
+    says(refusal(lambda: rt.check_draws(theta, draws, belief=belief)), "belief", "theta", "shape|dict|match")
 
 
 def test_a_belief_that_cannot_be_sampled_is_refused() -> None:
@@ -417,7 +407,7 @@ def test_a_belief_that_cannot_be_sampled_is_refused() -> None:
         marginal = None
 
     theta, draws, _ = _data()
-    _says(_refusal(lambda: rt.check_draws(theta, draws, belief=_Silent())), "belief", "draw", "_Silent")
+    says(refusal(lambda: rt.check_draws(theta, draws, belief=_Silent())), "belief", "draw", "_Silent")
 
 
 def _chains(n: int, length: int, correlation: float) -> tuple[Any, Any]:
@@ -447,7 +437,7 @@ def test_chains_too_short_to_be_thinned_are_not_called_miscalibrated() -> None:
     try:
         result = rt.check_draws(theta, draws, f=rt.identity, iid=False, alpha=ALPHA)
     except rt.errors.RingtrueError as error:
-        _says(str(error), "chain", "short|long")
+        says(str(error), "chain", "short|long")
         return
     assert result.verdict is not rt.Verdict.MISCALIBRATED, result.sentence
 
@@ -474,13 +464,14 @@ def test_the_seed_breaks_ties_and_nothing_else() -> None:
 def test_settings_are_checked(settings: dict[str, Any]) -> None:
     """A bad setting is refused by name, as in a study."""
     theta, draws, _ = _data()
-    _says(_refusal(lambda: rt.check_draws(theta, draws, **settings)), f"(?i){next(iter(settings))}")
+    says(refusal(lambda: rt.check_draws(theta, draws, **settings)), f"(?i){next(iter(settings))}")
 
 
 def _wave(frequency: int, t: Any) -> Any:
     return np.sin(frequency * t)
 
 
+@pytest.mark.slow
 def test_many_test_functions() -> None:
     """A hundred test functions are judged at once, with names from any script, at the level of one."""
     theta, draws, _ = _data(100)

@@ -12,12 +12,13 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from ringtrue.distributions import Gamma, Mixture, Normal, ScipyLaw, as_distribution, stack
-from ringtrue.distributions.laws import MixtureLaw, Univariate
-from ringtrue.functions import Distance, identity
+from ringtrue.distributions import Gamma, Law, Mixture, Normal, as_distribution, stack
+from ringtrue.distributions.frozen import ScipyLaw
+from ringtrue.distributions.laws import MixtureLaw
+from ringtrue.functions import SEVERAL, Distance, identity
 from ringtrue.replicates.positions import (
     EDGE,
-    Position,
+    Place,
     among,
     count,
     count_entries,
@@ -25,16 +26,10 @@ from ringtrue.replicates.positions import (
     member_ranks,
     ranked,
 )
+from ringtrue.values import Floats
+from tests.builders import kolmogorov
 
-Floats = NDArray[np.float64]
 small = st.integers(-2, 2).map(float)
-
-
-def distance(u: Floats) -> float:
-    """Return the Kolmogorov distance of a sample from U(0,1)."""
-    ordered, n = np.sort(u), len(u)
-    above = np.arange(1, n + 1) / n - ordered
-    return float(max(above.max(), (1 / n - above).max()))
 
 
 # Ranks.
@@ -60,8 +55,8 @@ def test_every_tie_pattern_gives_exactly_uniform_cells(draws: int) -> None:
 def enumerated(members: tuple[int, ...], truth: int, v: Floats) -> tuple[Floats, NDArray[np.int64]]:
     """Return u and rank with one member as the truth, for every v."""
     draws = np.array([m for j, m in enumerate(members) if j != truth], float)
-    position = among(np.repeat(draws[:, None], len(v), axis=1), np.full(len(v), float(members[truth])), v, iid=True)
-    return position.u, position.rank
+    position = among(np.repeat(draws[:, None], len(v), axis=1), np.full(len(v), float(members[truth])), v)
+    return position["u"], position["rank"]
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50), st.floats(0, 1, exclude_max=True))
@@ -69,26 +64,26 @@ def test_u_lies_in_the_cell_of_its_rank(below: int, ties: int, above: int, v: fl
     """u = (below + V (ties + 1)) / (M + 1), the rank is one of the tied ones, and z is the score of u."""
     draws = below + ties + above
     position = ranked(np.array([below]), np.array([ties]), np.array([draws]), np.array([v]))
-    rank, u = int(position.rank[0]), float(position.u[0])
+    rank, u = int(position["rank"][0]), float(position["u"][0])
     assert u == pytest.approx((below + v * (ties + 1)) / (draws + 1), abs=2 * EDGE)
     assert below <= rank <= below + ties
     assert rank / (draws + 1) <= u * (1 + 1e-15) + EDGE
     assert u <= (rank + 1) / (draws + 1) * (1 + 1e-15)
-    assert position.z[0] == special.ndtri(u)
-    assert position.draws[0] == draws
+    assert position["z"][0] == special.ndtri(u)
+    assert position["draws"][0] == draws
 
 
 def test_rounding_does_not_lift_a_rank_out_of_its_cell() -> None:
     """With V one ulp below 1 the rank stays, although below + V rounds up."""
     position = ranked(np.array([3, 9]), np.array([0, 0]), np.array([9, 9]), np.full(2, 1 - 2.0**-53))
-    assert np.array_equal(position.rank, [3, 9])
-    assert np.all((position.u > 0) & (position.u < 1))
+    assert np.array_equal(position["rank"], [3, 9])
+    assert np.all((position["u"] > 0) & (position["u"] < 1))
 
 
 def test_unequal_numbers_of_draws() -> None:
     """Each replicate is ranked among its own number of draws."""
     position = ranked(np.array([0, 5]), np.array([0, 0]), np.array([1, 9]), np.array([0.5, 0.5]))
-    assert position.u == pytest.approx([0.25, 0.55])
+    assert position["u"] == pytest.approx([0.25, 0.55])
 
 
 # Counting.
@@ -187,7 +182,7 @@ def test_member_ranks_without_ties_are_plain_ranks() -> None:
 # Exact laws.
 
 
-def known(law: Univariate, truth: Floats, v: Floats) -> Position:
+def known(law: Law, truth: Floats, v: Floats) -> Place:
     """Return the positions of truths in known laws, with the given uniforms for atoms."""
     return exact(law, truth, lambda: v)
 
@@ -196,23 +191,23 @@ def test_exact_route_is_the_distribution_function() -> None:
     """Without atoms u is the cdf, z its score, and V is not used."""
     law, truth = Gamma(np.array([1.0, 2.0, 3.0]), 2.0), np.array([0.2, 1.0, 4.0])
     position = known(law, truth, np.full(3, np.nan))
-    assert position.u == pytest.approx(stats.gamma(law.shape, scale=0.5).cdf(truth), rel=1e-12)
-    assert position.z == pytest.approx(special.ndtri(position.u), rel=1e-9)
-    assert np.array_equal(position.rank, [-1, -1, -1])
-    assert np.array_equal(position.draws, [0, 0, 0])
+    assert position["u"] == pytest.approx(stats.gamma(law.shape, scale=0.5).cdf(truth), rel=1e-12)
+    assert position["z"] == pytest.approx(special.ndtri(position["u"]), rel=1e-9)
+    assert np.array_equal(position["rank"], [-1, -1, -1])
+    assert np.array_equal(position["draws"], [0, 0, 0])
 
 
 def test_saturated_values_are_kept() -> None:
     """Fifty standard deviations out, u stops at the edge of (0, 1) and z keeps its size; infinity is kept too."""
     position = known(Normal(0, 1), np.array([-50.0, 50.0, -np.inf, np.inf]), np.zeros(4))
-    assert np.array_equal(position.u, [EDGE, 1 - EDGE, EDGE, 1 - EDGE])
-    assert np.array_equal(position.z, [-50.0, 50.0, -np.inf, np.inf])
+    assert np.array_equal(position["u"], [EDGE, 1 - EDGE, EDGE, 1 - EDGE])
+    assert np.array_equal(position["z"], [-50.0, 50.0, -np.inf, np.inf])
     assert 0 < EDGE < 1 - EDGE < 1
 
 
 def test_not_a_number_stays_not_a_number() -> None:
     """A truth that is nan is lost, not moved to an edge."""
-    assert np.isnan(known(Normal(0, 1), np.array([np.nan]), np.zeros(1)).u[0])
+    assert np.isnan(known(Normal(0, 1), np.array([np.nan]), np.zeros(1))["u"][0])
 
 
 def test_atoms_are_spread_over_their_probability() -> None:
@@ -220,10 +215,10 @@ def test_atoms_are_spread_over_their_probability() -> None:
     law, k, v = ScipyLaw(stats.poisson(2.0)), np.array([0.0, 1.0, 4.0]), np.array([0.0, 0.25, 0.75])
     position = known(law, k, v)
     oracle = stats.poisson(2.0)
-    assert position.u == pytest.approx(np.maximum(oracle.cdf(k - 1) + v * oracle.pmf(k), EDGE), rel=1e-12)
+    assert position["u"] == pytest.approx(np.maximum(oracle.cdf(k - 1) + v * oracle.pmf(k), EDGE), rel=1e-12)
     far = known(law, np.array([60.0]), np.array([0.5]))
-    assert far.u[0] == 1 - EDGE
-    assert -special.ndtri(oracle.sf(59)) <= far.z[0] <= -special.ndtri(oracle.sf(60))
+    assert far["u"][0] == 1 - EDGE
+    assert -special.ndtri(oracle.sf(59)) <= far["z"][0] <= -special.ndtri(oracle.sf(60))
 
 
 @pytest.mark.parametrize(
@@ -243,8 +238,8 @@ def test_atoms_give_exactly_uniform_u(outcomes: NDArray[np.int64], law: Any, f: 
     Given the truth, u is uniform between its values at V = 0 and V = 1, so the law of u is a weighted sum.
     """
     marginal = as_distribution(law, what="the law").marginal(f)
-    truth = f.evaluate(outcomes.astype(float), 1)
-    low, high = (known(marginal, truth, np.full(len(truth), v)).u for v in (0.0, 1.0))
+    truth = f.evaluate(outcomes.astype(float), SEVERAL)
+    low, high = (known(marginal, truth, np.full(len(truth), v))["u"] for v in (0.0, 1.0))
     t = np.linspace(0, 1, 41)[:, None]
     given_truth = np.clip((t - low) / np.maximum(high - low, 1e-300), 0, 1)
     assert given_truth @ law.pmf(outcomes) == pytest.approx(t[:, 0], abs=1e-12)
@@ -255,15 +250,15 @@ def test_an_atom_in_a_continuous_law() -> None:
     law = MixtureLaw([ScipyLaw(stats.randint(0, 1)), Normal(0, 1)], np.array([0.4, 0.6]))
     position = known(law, np.array([-1.0, 0.0, 0.0, 1.0]), np.array([0.3, 0.0, 1.0, 0.3]))
     tail = 0.6 * stats.norm.cdf(-1)
-    assert position.u == pytest.approx([tail, 0.3, 0.7, 1 - tail], abs=1e-12)
-    assert position.z == pytest.approx(special.ndtri(position.u), abs=1e-9)
+    assert position["u"] == pytest.approx([tail, 0.3, 0.7, 1 - tail], abs=1e-12)
+    assert position["z"] == pytest.approx(special.ndtri(position["u"]), abs=1e-9)
 
 
 def test_mixture_output_is_known() -> None:
     """Batches of mixtures go the exact route like any law."""
     batch = stack([Mixture([Normal(m, 1), Normal(-m, 1)]) for m in (1.0, 2.0)])
     position = known(batch.marginal(identity), np.zeros(2), np.zeros(2))
-    assert position.u == pytest.approx([0.5, 0.5])
+    assert position["u"] == pytest.approx([0.5, 0.5])
 
 
 # Discrete truths, end to end: theta ~ Poisson(3), y ~ Binomial(theta, 1/2), so theta - y given y is Poisson(3/2).
@@ -286,8 +281,8 @@ def test_exact_discrete_posteriors_give_uniform_u() -> None:
     theta, y, rng = poisson_study(1)
     posterior = ScipyLaw(stats.poisson(1.5, loc=y))
     truth = theta.astype(float)
-    assert distance(known(posterior, truth, rng.random(N)).u) <= MASSART
-    assert distance(known(posterior, truth, np.full(N, 0.5)).u) > 0.1
+    assert kolmogorov(known(posterior, truth, rng.random(N))["u"]) <= MASSART
+    assert kolmogorov(known(posterior, truth, np.full(N, 0.5))["u"]) > 0.1
 
 
 @pytest.mark.parametrize("draws", [1, 9, 40])
@@ -297,13 +292,13 @@ def test_draws_of_discrete_posteriors_give_uniform_u(draws: int) -> None:
     # first cell, against 1 / (draws + 1) <= 1/2 (for one draw, 0.5 + P(tie) / 2).
     theta, y, rng = poisson_study(2)
     values, truth = (y + rng.poisson(1.5, (draws, N))).astype(float), theta.astype(float)
-    position = among(values, truth, rng.random(N), iid=True)
+    position = among(values, truth, rng.random(N))
     below, ties = count(values, truth)
     mid = (below + 0.5 * (ties + 1)) / (draws + 1)
     from_below = (below + rng.random(N)) / (draws + 1)
-    assert distance(position.u) <= MASSART
-    assert distance(mid) > MASSART
-    assert distance(from_below) > MASSART
+    assert kolmogorov(position["u"]) <= MASSART
+    assert kolmogorov(mid) > MASSART
+    assert kolmogorov(from_below) > MASSART
 
 
 def test_rank_route_tends_to_the_exact_one() -> None:
@@ -312,9 +307,9 @@ def test_rank_route_tends_to_the_exact_one() -> None:
     rng = np.random.default_rng(0)
     truth, draws = rng.normal(size=200), 5000
     law = Normal(np.linspace(-1, 1, 200), 1.2)
-    without_draws = known(law, truth, rng.random(200)).u
-    counted = among(law.sample(draws, rng), truth, rng.random(200), iid=True).u
-    wrong = among(law.sample(draws, rng) + 0.5, truth, rng.random(200), iid=True).u
+    without_draws = known(law, truth, rng.random(200))["u"]
+    counted = among(law.sample(draws, rng), truth, rng.random(200))["u"]
+    wrong = among(law.sample(draws, rng) + 0.5, truth, rng.random(200))["u"]
     bound = 6 * np.sqrt(without_draws * (1 - without_draws) / draws) + 10 / draws
     assert np.all(np.abs(counted - without_draws) <= bound)
     assert not np.all(np.abs(wrong - without_draws) <= bound)

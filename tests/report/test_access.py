@@ -9,11 +9,10 @@ import pytest
 
 import ringtrue as rt
 
-from .examples import EXAMPLES
+from ..builders import MANY
 from .pages import Element
 from .test_page import _tree
 
-MANY = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.__name__)
 CSS = (resources.files("ringtrue.report") / "page.css").read_text("utf-8")
 Example = Callable[[], rt.Result]
 

@@ -40,6 +40,7 @@ def _study(folder: Path, guard: str = "pass") -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_check_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--report writes page and twin; the exit code and stdout are those of check without it."""
     study = _study(tmp_path)
@@ -61,6 +62,7 @@ def test_a_place_that_will_not_do_is_refused_before_the_run(tmp_path: Path) -> N
     assert not mark.exists()
 
 
+@pytest.mark.slow
 def test_a_store_becomes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The page of a store shows its fingerprint and progress, and the twin has them."""
     store = tmp_path / "run.db"
@@ -76,6 +78,7 @@ def test_a_store_becomes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert mark[:20] in words
 
 
+@pytest.mark.slow
 def test_the_twin_of_a_store_follows_the_schema(tmp_path: Path) -> None:
     """With store and failures, the JSON is what the schema says."""
     jsonschema = pytest.importorskip("jsonschema")
@@ -89,6 +92,7 @@ def test_the_twin_of_a_store_follows_the_schema(tmp_path: Path) -> None:
     assert plain["failures"][0]["count"] == plain["lost"] == plain["store"]["failed"] > 0
 
 
+@pytest.mark.slow
 def test_a_run_that_is_not_done_is_a_look(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The page of half a run says that it is no answer."""
     store = tmp_path / "run.db"

@@ -18,10 +18,7 @@ from ringtrue import export
 from ringtrue.errors import RingtrueError
 from ringtrue.functions import printable
 
-from .examples import EXAMPLES, HOSTILE, failing, hostile, over_confident
-
-MANY = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.__name__)
-
+from ..builders import HOSTILE, MANY, failing, hostile, over_confident
 
 # pandas.
 
@@ -37,8 +34,8 @@ def test_frames_are_the_rows_of_the_result(example: Callable[[], rt.Result]) -> 
     assert table.columns.tolist() == ["replicate", "f", "lost", *export.ARRAYS]
     assert_array_equal(table["u"].to_numpy().reshape(replicates.u.shape), replicates.u)
     assert_array_equal(table["rank"].to_numpy().reshape(replicates.u.shape), replicates.rank)
-    for k, column in enumerate(replicates.columns):
-        assert_array_equal(table.loc[table["f"] == column.name, "u"], replicates.u[:, k])
+    for k, function in enumerate(replicates.functions):
+        assert_array_equal(table.loc[table["f"] == function.name, "u"], replicates.u[:, k])
 
 
 def test_lost_replicates_stay_in_the_table() -> None:
@@ -130,6 +127,7 @@ def test_json_follows_its_schema(example: Callable[[], rt.Result], tmp_path: Pat
     jsonschema.validate(_read(export.to_json(example(), tmp_path / "x.json")), _schema())
 
 
+@pytest.mark.slow
 @MANY
 def test_the_twin_of_a_page_follows_the_schema(example: Callable[[], rt.Result]) -> None:
     """With every measure in it, the JSON is accepted too, and names survive as they do elsewhere."""

@@ -16,14 +16,12 @@ from ringtrue.errors import RingtrueError
 from ringtrue.export import document
 from ringtrue.functions import printable
 from ringtrue.judgement.measures import over_family
-from ringtrue.judgement.result import Verdict
+from ringtrue.judgement.verdict import Verdict
 from ringtrue.report import content, figures, page, report
 
-from . import examples
-from .examples import EXAMPLES, HOSTILE, calibrated, failing, hostile, over_confident, single, wide
+from .. import builders
+from ..builders import HOSTILE, MANY, calibrated, failing, hostile, over_confident, single, wide
 from .pages import Element, parsed
-
-MANY = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.__name__)
 
 
 @cache
@@ -57,9 +55,9 @@ def test_the_verdict_comes_first(example: Callable[[], rt.Result]) -> None:
     """The first section has the verdict and the sentence, and the title has the verdict."""
     first = next(_tree(example).all("section"))
     result = example()
-    assert result.verdict.value in first.words().lower()
+    assert result.verdict.words in first.words().lower()
     assert " ".join(result.sentence.split()[:6]) in first.words()
-    assert result.verdict.value in next(_tree(example).all("title")).words().lower()
+    assert result.verdict.words in next(_tree(example).all("title")).words().lower()
 
 
 @MANY
@@ -93,6 +91,7 @@ def test_every_measure_is_folded_away() -> None:
     assert table.parent.parent.tag == "details"
 
 
+@pytest.mark.slow
 def test_every_measure_is_explained() -> None:
     """No measure of any example is without a meaning."""
     for example in (over_confident, wide):
@@ -101,6 +100,7 @@ def test_every_measure_is_explained() -> None:
         assert {row["name"] for row in every.plain["measures"]} <= set(content.MEANINGS)
 
 
+@pytest.mark.slow
 def test_of_many_test_functions_the_worst_are_detailed() -> None:
     """Of 500 test functions every measure of the fifty worst is in the JSON, of twelve on the page; (all) is of all."""
     every = _details(wide)
@@ -114,6 +114,7 @@ def test_of_many_test_functions_the_worst_are_detailed() -> None:
     assert (largest["f"], largest["estimate"], largest["high"]) == ("(all)", exact.estimate, exact.high)
 
 
+@pytest.mark.slow
 def test_of_many_replicates_the_first_are_detailed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond a number of replicates every measure is that of the first, and the page says so."""
     monkeypatch.setattr(content, "ENOUGH", 50)
@@ -125,15 +126,17 @@ def test_of_many_replicates_the_first_are_detailed(monkeypatch: pytest.MonkeyPat
     assert "of the first 50 replicates" in text
 
 
+@pytest.mark.slow
 def test_without_a_replicate_there_are_no_details() -> None:
     """If the first replicates were all lost, every measure is left out, and the page stands."""
     first = min(failure.replicate for failure in failing().replicates.failures)
-    only = failing().replicates.part(slice(first, first + 1))
+    only = failing().replicates.pick(slice(first, first + 1))
     assert content.details(replace(failing(), replicates=only)) is None
     text = page.render(failing(), document(failing()), twin="x.json", details=None)
     assert "Every measure" not in text
 
 
+@pytest.mark.slow
 def test_measures_of_all_together_are_a_sentence() -> None:
     """What concerns all test functions together is no row and no column of the table of measures."""
     assert any(row.f == "(all)" for row in wide().measures)
@@ -144,6 +147,7 @@ def test_measures_of_all_together_are_a_sentence() -> None:
     assert "All test functions together: energy skill" in section.words()
 
 
+@pytest.mark.slow
 def test_the_worst_functions_are_pictured() -> None:
     """Of 500 test functions, six have pictures, the wrong one first, and all are in the tables."""
     tree = _tree(wide)
@@ -291,6 +295,7 @@ def test_pages_are_small(example: Callable[[], rt.Result]) -> None:
 # Files.
 
 
+@pytest.mark.slow
 def test_the_twin_lies_beside_the_page(tmp_path: Path) -> None:
     """report writes two files with one stem, and returns the page."""
     file = over_confident().report(tmp_path / "x.html")
@@ -320,6 +325,7 @@ def test_a_missing_extra_is_one_sentence(module: str, tmp_path: Path, monkeypatc
         report(over_confident(), tmp_path / "x.html")
 
 
+@pytest.mark.slow
 def test_the_settings_of_the_user_are_left_alone() -> None:
     """A user's matplotlib style neither changes the pictures nor is changed by them."""
     import matplotlib as mpl
@@ -336,7 +342,7 @@ def _pictures(text: str) -> list[str]:
 
 def test_examples_cover_the_verdicts() -> None:
     """The pages looked at have all three verdicts."""
-    assert {example().verdict for example in examples.EXAMPLES} == set(Verdict)
+    assert {example().verdict for example in builders.EXAMPLES} == set(Verdict)
 
 
 def test_advice_is_that_of_the_sentence() -> None:

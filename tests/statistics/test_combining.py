@@ -140,6 +140,7 @@ def plain_evidence(ranks: IntArray, size: int) -> float:
     return -float(np.log(min(*candidates, 1.0)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "size", "K"), [(3, 3, 2), (2, 6, 3), (4, 4, 1)])
 def test_pvalue_counts_every_labelling(n: int, size: int, K: int) -> None:
     """With each labelling visited once, p is (1 + the number that reach T) / (1 + their number)."""
@@ -205,6 +206,7 @@ def correlated_members(rng: Generator, n: int, size: int, K: int) -> IntArray:
     return values.argsort(axis=1).argsort(axis=1)
 
 
+@pytest.mark.slow
 def test_size_is_nominal_for_correlated_test_functions() -> None:
     """Twenty-one correlated test functions keep the level; labels not shared between them do not use it."""
     rng = np.random.default_rng(8)
@@ -284,5 +286,5 @@ def test_bad_members_are_refused(members: Any, error: type[Exception], message: 
 
 def test_no_randomisation_is_refused() -> None:
     """At least one labelling is needed."""
-    with pytest.raises(ValueError, match="randomisations must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="randomisations must be a whole number, at least 1"):
         label_randomised(np.array([[[0], [1]]]), rng=np.random.default_rng(0), randomisations=0)

@@ -93,6 +93,7 @@ def test_ks_recursion_equals_the_series(n: int, data: st.DataObject) -> None:
     assert recursion == pytest.approx(series, rel=1e-10, abs=1e-14 if h < n / 4 else 0)
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=4), st.lists(st.integers(0, 3), min_size=2, max_size=5))
 def test_ks_with_ties_is_the_permutation_test(x: list[int], y: list[int]) -> None:
     """Given the tied values, the p-value is the share of all relabellings with as large a gap."""
@@ -101,6 +102,7 @@ def test_ks_with_ties_is_the_permutation_test(x: list[int], y: list[int]) -> Non
     assert ks(a, b).pvalue == pytest.approx(plain_pvalue(a, b, gap), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "m"), [(6000, 14000), (5000, 10000), (9000, 10001), (2000, 18000)])
 def test_ks_limit_meets_the_recursion_where_it_takes_over(n: int, m: int) -> None:
     """At the largest exact sizes the corrected limit law is within 0.3 %, the uncorrected one is not."""
@@ -145,6 +147,7 @@ def test_statistic_does_not_depend_on_blocks(test: KernelTest, monkeypatch: pyte
     assert parts.pvalue == whole.pvalue
 
 
+@pytest.mark.slow
 @kernel_tests
 @pytest.mark.parametrize("discrete", [False, True], ids=["continuous", "tied"])
 @pytest.mark.parametrize(("n", "m"), [(4, 4), (3, 6)])
@@ -234,6 +237,7 @@ def rejections(test: KernelTest, correlation: float, *, seed: int, repeats: int 
     return int((pvalues <= 0.1).sum()), int((naive <= 0.1 + 1e-9).sum())
 
 
+@pytest.mark.slow
 @kernel_tests
 def test_level_is_exact(test: KernelTest) -> None:
     """Ten permutations reject with probability 1/11; a p-value without the +1, or paired samples, do not."""
@@ -247,6 +251,7 @@ def test_level_is_exact(test: KernelTest) -> None:
     assert rejections(test, 0.9, seed=3)[0] < low
 
 
+@pytest.mark.slow
 def test_gram_matrix_is_never_held() -> None:
     """Memory stays far below the single-precision Gram matrix of the pool, 144 MB for 6000 points."""
     rng = np.random.default_rng(0)
@@ -284,7 +289,7 @@ def test_bad_options_are_refused() -> None:
         mmd(two, three, rng=rng)
     with pytest.raises(ValueError, match="must hold scalars"):
         ks(two, two)
-    with pytest.raises(ValueError, match="permutations must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="permutations must be a whole number, at least 1"):
         energy(two, two, rng=rng, permutations=0)
     with pytest.raises(ValueError, match="bandwidth must be positive and finite, got 0"):
         mmd(two, two, rng=rng, bandwidth=0)

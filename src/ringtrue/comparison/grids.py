@@ -75,6 +75,7 @@ def sweep(build: Callable[[Any], Study], over: Iterable[Any], *, n: int, **setti
     values = list(over)
     _need_different(values)
     judging, running = split(settings)
+    # Before the first run: a bad setting must not cost hours of simulation.
     need_settings(**judging)
     results = {x: _result(build, x, n, judging, running) for x in values}
     return Sweep(tuple(replace(m, of=x) for x, result in results.items() for m in result.measures), results)
@@ -83,6 +84,7 @@ def sweep(build: Callable[[Any], Study], over: Iterable[Any], *, n: int, **setti
 def _need_different(values: list[Any]) -> None:
     """Refuse values that are equal, or look so in tables and names of files."""
     try:
+        # 1 and 1.0 are one key of a dict, 1 and "1" one name of a file.
         different = min(len(set(values)), len(set(map(str, values))))
     except TypeError as error:
         raise InvalidStudy(f"sweep needs numbers, text or tuples to vary, but {values} arrived: {error}.") from None

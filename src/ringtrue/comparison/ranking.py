@@ -24,6 +24,7 @@ _POINTS = 2001
 def of_spread(log: Any) -> Any:
     """Return the divergence of N(0, s^2) from N(0, 1), given log s."""
     with np.errstate(over="ignore", invalid="ignore"):
+        # expm1 loses fewer digits near s = 1 than s^2 - 1 would; at an infinite spread inf - inf would be nan.
         return np.where(np.isinf(log), np.inf, 0.5 * np.expm1(2 * np.asarray(log)) - log)
 
 
@@ -45,6 +46,7 @@ def divergence(rows: Iterable[Interval], name: str) -> float:
         (row.f, of_value(row.name, row.estimate)) for row in rows if row.of == name and row.name in ("spread", "bias")
     ]
     sizes = [size for _, size in parts]
+    # Asked for by itself, since a nan of another part would swallow it in the sum.
     return math.inf if math.inf in sizes else sum(sizes) / len({f for f, _ in parts})
 
 
@@ -60,10 +62,12 @@ def _ahead(a: str, b: str, rows: Sequence[Interval], gaps: Sequence[Interval]) -
         most, sure = 0.0, 0.0
         for measure, of in (("spread", of_spread), ("bias", of_bias)):
             mine, others = (_ends(_row(rows, name, f, measure)) for name in (a, b))
+            # Whoever may be arbitrarily far off is ahead of nobody for sure.
             if not np.isfinite(mine).all():
                 return False
             most += float(of(mine).max())
             sure += _least_gap(of, mine, others, _gap_ends(gaps, a, b, f, measure))
+        # Both bound the same difference from below, so that the larger does.
         least += max(sure, _by_coverage(_row(rows, b, f, "coverage")) - most)
     return least > 0
 
@@ -92,9 +96,11 @@ def _least_gap(of: Callable[[Any], Any], mine: Floats, others: Floats, apart: tu
     """Return the least of of(y) - of(x) over x, y in their intervals with y - x in its; of is convex, least at 0."""
     start, stop = max(mine[0], others[0] - apart[1]), min(mine[1], others[1] - apart[0])
     if start > stop:
+        # Each holds with its own chance, so that now and then one of them misses.
         return -math.inf  # the intervals contradict each other: nothing is sure
     x = np.linspace(start, stop, _POINTS)
     low, high = np.maximum(others[0], x + apart[0]), np.minimum(others[1], x + apart[1])
+    # of is least at 0, so that for a given x the worst case is the y nearest to 0; rounding may swap its ends.
     return float((of(np.clip(0.0, low, np.maximum(low, high))) - of(x)).min())
 
 

@@ -29,6 +29,7 @@ def sentence_of(found: Comparison) -> str:
 def _ahead_of_all(best: Sequence[str], results: Mapping[str, Result]) -> str:
     if len(best) == 1:
         return f"{best[0]} is the most calibrated of {len(results)} procedures in spread and bias"
+    # Two are named, as that says more; a list of everybody would say less than their number.
     everyone = len(best) == len(results) > 2
     whom = f"The {len(best)} procedures" if everyone else listed(best)
     return f"{whom} cannot be told apart by their calibration"
@@ -41,6 +42,7 @@ def _farthest(name: str, rows: Sequence[Interval]) -> str:
     if not known:
         least = min((row for row in own if row.name == "coverage"), key=lambda row: row.estimate)
         return f"coverage of {least.f} {100 * least.estimate:.0f} %"
+    # By divergence, the one unit that a spread and a bias share.
     worst = max(known, key=_size)
     value, side = _known(worst)
     return f"{worst.name} of {worst.f} {side}{number(value)}{' sd' if worst.name == 'bias' else ''}"
@@ -64,6 +66,7 @@ def _advice(found: Comparison) -> str:
     """Say what else tells the best apart, whether they are calibrated at all, and who lost replicates."""
     verdicts = [found.results[name].verdict for name in found.best]
     texts = []
+    # Scores are asked only among those that calibration does not tell apart: they also reward being narrow.
     first = _better_scored(found) if len(verdicts) > 1 else ""
     if first:
         though = f", though it {_losses(found, [first])}" if _lost(found, first) else ""
@@ -76,6 +79,7 @@ def _advice(found: Comparison) -> str:
         texts.append(f"{them} are within tolerance")
     elif len(verdicts) > 1:
         texts.append("more replicates may tell")
+    # The losses of the preferred one have been told above.
     if losers := [name for name in found.results if name != first and _lost(found, name)]:
         texts.append(f"{listed(losers)} {_losses(found, losers)}")
     return "".join(f"; {text}" for text in texts)
@@ -96,10 +100,12 @@ def _better_scored(found: Comparison) -> str:
     ahead: dict[tuple[str, str], list[int]] = {}
     for row in found.differences:
         if row.name in ("crps", JOINT) and row.clear:
+            # Scores are losses: the first of a pair is ahead where the difference is negative.
             sign = 1 if row.high < 0 else -1
             ahead.setdefault(row.of, []).append(sign)
             ahead.setdefault(row.of[::-1], []).append(-sign)
     for name in found.best:
+        # A pair of which nothing is clear counts as not ahead, and so does one whose scores disagree.
         if all(min(ahead.get((name, other), [-1])) > 0 for other in found.best if other != name):
             return name
     return ""

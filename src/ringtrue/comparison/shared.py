@@ -34,6 +34,7 @@ def own_store(settings: RunSettings, name: str) -> RunSettings:
     folder = Path(store)
     if folder.exists() and not folder.is_dir():
         raise InvalidStudy(f"store must be a folder here, with a file for every run, but {folder} is a file.")
+    # Before the run, since a folder that cannot be made should cost no simulation.
     folder.mkdir(parents=True, exist_ok=True)
     return {**settings, "store": folder / f"{_safe(name)}.db"}
 
@@ -43,6 +44,7 @@ def _safe(name: str) -> str:
     kept = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)[:_LETTERS]
     if kept == name and kept:
         return name
+    # Unlike hash() a checksum is the same in every process, so that a later run finds its file.
     return f"{kept}_{crc32(name.encode(errors='surrogatepass')):08x}"
 
 
@@ -52,6 +54,7 @@ def noted(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        # A note keeps the type of the exception, which another exception around it would hide.
         error.add_note(f"This was {what}.")
         raise
 

@@ -24,6 +24,11 @@ from .rows import MEASURES, differences_of, joint_difference, joint_row, rows_of
 from .sentences import sentence_of
 from .shared import ends, ideal, need_strong, noted, own_store
 
+_UNLIKE = (
+    "procedures are compared on the same truths and test functions, but these studies have others; give them one belief, "
+    "one seed, one batch and one f."
+)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
@@ -134,13 +139,16 @@ def compare(
     """
     need_fraction(confidence=confidence)
     judging, running = split(settings)
+    judging.setdefault("alpha", 1 - confidence)
     need_settings(**judging)
     asking = {name: running.pop(name) for name in StudySettings.__annotations__ if name in running}
     studies = {name: _study(one, belief, model, asking) for name, one in _named(procedures).items()}
+    # The first speaks for all: others with other test functions are refused below.
     need_strong(next(iter(studies.values())))
+    _need_alike(studies)
     ran = {name: _replicates(name, study, n, running) for name, study in studies.items()}
     _need_pairs(ran)
-    results = {name: judge(one, **{"alpha": 1 - confidence, **judging}) for name, one in ran.items()}
+    results = {name: judge(one, **judging) for name, one in ran.items()}
     return _compared(ran, results, confidence)
 
 
@@ -151,17 +159,21 @@ def _study(procedure: Any, belief: Any, model: Any, asking: Any) -> Study:
     return as_study(belief, model, procedure, **asking)
 
 
+def _need_alike(studies: Mapping[str, Study]) -> None:
+    """Refuse studies that cannot be paired, as far as that shows before they run."""
+    asked = [(one.seed, one.batch, [(f.name, f.kind, f.sees) for f in one.functions]) for one in studies.values()]
+    if any(one != asked[0] for one in asked):
+        raise InvalidStudy(_UNLIKE)
+
+
 def _need_pairs(ran: Mapping[str, Replicates]) -> None:
-    """Refuse studies that did not ask about the same truths."""
+    """Refuse studies that did not draw the same truths."""
     first, *others = ran.values()
     for other in others:
+        # A lost replicate has nan for a truth, and nan equals nothing.
         both = first.kept & other.kept
-        alike = first.functions == other.functions and np.array_equal(first.truth[both], other.truth[both])
-        if not alike and both.any():
-            raise InvalidStudy(
-                "procedures are compared on the same truths and test functions, but these studies have others; give "
-                "them one belief, one seed, one batch and one f."
-            )
+        if not np.array_equal(first.truth[both], other.truth[both]):
+            raise InvalidStudy(_UNLIKE)
 
 
 def _named(procedures: Any) -> dict[str, Any]:
@@ -189,7 +201,9 @@ def _compared(ran: Mapping[str, Replicates], results: Mapping[str, Result], conf
     columns = {name: strong_columns(one) for name, one in ran.items()}
     places = [column.k for column in columns[names[0]]]
     # Half of the error for the procedures alone, half for their differences: both enter into who is ahead.
+    # One more for the score of all entries together.
     each = (1 - confidence) / 2 / (len(places) * len(MEASURES) + 1)
+    # Bonferroni's rule, within one half over procedures and within the other over pairs.
     alone, paired = 1 - each / len(names), 1 - each / len(pairs)
     rows = [row for name in names for column in columns[name] for row in rows_of(name, column, alone)]
     rows += [row for name in names for row in joint_row(name, ran[name], alone)]

@@ -2,7 +2,8 @@
 
 from .batches import Batch, Repeated, stack
 from .combined import Independent, Mixture
-from .contract import Distribution, as_distribution
+from .contract import Distribution
+from .conversion import as_distribution
 from .draws import Draws
 from .elementwise import Beta, Elementwise, Gamma, Normal
 from .gaussian import Gaussian

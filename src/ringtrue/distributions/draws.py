@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..values import Floats, Generator, Numbers, take
+from ..values import Floats, Generator, Numbers, copied, take
 from .contract import Distribution
 
 
@@ -47,13 +48,18 @@ class Draws(Distribution):
     def __post_init__(self) -> None:
         if not isinstance(self.iid, (bool, np.bool_)):
             raise ValueError(f"iid must be True or False, but {self.iid!r} arrived.")
-        arrays = _arrays(self.values)
-        object.__setattr__(self, "values", arrays if isinstance(self.values, Mapping) else arrays[None])
+        if isinstance(self.values, Mapping):
+            object.__setattr__(self, "values", {key: np.asarray(part) for key, part in self.values.items()})
+            _need_arrays(list(self.values.values()))
+        else:
+            object.__setattr__(self, "values", np.asarray(self.values))
+            _need_arrays([self.values])
         if self.chains is not None:
             _need_chains(self.chains, self.size)
             object.__setattr__(self, "iid", False)
         if self.weights is not None:
             weights = normalised(self.weights, self.size, self.batch)
+            # Equal weights are none: such draws need no resampling and keep their exact null.
             object.__setattr__(self, "weights", None if np.ptp(weights) == 0 else weights)
 
     @property
@@ -88,41 +94,41 @@ class Draws(Distribution):
 
     def distinct(self, m: int, rng: Generator) -> Any:
         """Return m different ones of the draws, if there are as many."""
+        # Repeated draws would tie with each other; as long as there are enough, each is used once.
         if m > self.size or self.weights is not None:
             return self.sample(m, rng)
         return take(self.values, rng.permutation(self.size)[:m])
 
     def copied(self) -> Draws:
-        """Return the same draws in arrays of their own."""
-        if isinstance(self.values, Mapping):
-            return replace(self, values={name: part.copy() for name, part in self.values.items()})
-        return replace(self, values=self.values.copy())
+        """Return the same draws in arrays of their own; they were checked already."""
+        twin = copy(self)
+        object.__setattr__(twin, "values", copied(self.values))
+        return twin
 
     def equally_weighted(self, rng: Generator) -> Draws:
         """Return as many equally weighted draws as the weights are worth (systematic resampling)."""
         if self.weights is None:
             return self
         weights = np.asarray(self.weights)
+        # Kish's effective size; the 1e-9 keeps rounding from turning a whole number into the one below.
         m = max(int((1 + 1e-9) / np.square(weights).sum()), 1)
+        # Systematic resampling has less noise than a uniform each; the permutation undoes the order that it leaves.
         places = (rng.permutation(m) + rng.random()) / m
         chosen = np.minimum(np.searchsorted(np.cumsum(weights), places), self.size - 1)
         return Draws(take(self.values, chosen), iid=self.iid, diagnostics=self.diagnostics)
 
 
-def _arrays(values: Any) -> dict[Any, NDArray[Any]]:
-    """Return draws as arrays by name, None for one without, or say what is wrong with them."""
-    parts = values if isinstance(values, Mapping) else {None: values}
-    arrays = {key: np.asarray(part) for key, part in parts.items()}
-    sizes = {part.shape[0] if part.ndim else 0 for part in arrays.values()}
-    if sizes in ({0}, set()) or len(sizes) > 1:
+def _need_arrays(arrays: list[NDArray[Any]]) -> None:
+    """Refuse arrays that are not equally many numbers each."""
+    sizes = {part.shape[0] if part.ndim else 0 for part in arrays}
+    if len(sizes) != 1 or sizes == {0}:
         raise ValueError(
-            f"Draws needs at least one draw on axis 0 of every array, but shapes "
-            f"{[part.shape for part in arrays.values()]} arrived."
+            f"Draws needs at least one draw on axis 0 of every array, but shapes {[part.shape for part in arrays]} "
+            f"arrived."
         )
-    bad = next((part.dtype for part in arrays.values() if part.dtype.kind not in "biuf"), None)
-    if bad is not None:
-        raise ValueError(f"Draws needs arrays of numbers, but an array of dtype {bad} arrived.")
-    return arrays
+    for part in arrays:
+        if part.dtype.kind not in "biuf":
+            raise ValueError(f"Draws needs arrays of numbers, but an array of dtype {part.dtype} arrived.")
 
 
 def _need_chains(chains: Any, size: int) -> None:

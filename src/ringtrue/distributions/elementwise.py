@@ -21,6 +21,7 @@ class Elementwise(Law, Distribution):
 
     def __post_init__(self) -> None:
         for item in fields(self):  # type: ignore[arg-type]
+            # Parameters are kept as arrays, so that a scalar output, a vector and a batch are one code path.
             object.__setattr__(self, item.name, np.array(getattr(self, item.name), float))  # a copy: buffers are reused
         self._validate()
 
@@ -91,6 +92,7 @@ class Normal(Elementwise):
 
     def sample(self, m: int, rng: Generator) -> Floats:
         """Return m draws on axis 0."""
+        # In place: a third array of the draws' size would cost more than the arithmetic.
         draws = rng.standard_normal(self._shape(m))
         draws *= self.sd
         draws += self.mean
@@ -113,6 +115,7 @@ class Normal(Elementwise):
     def crps(self, x: ArrayLike) -> Floats:
         """Return the continuous ranked probability score."""
         z = self.zscore(x)
+        # The closed form of Gneiting and Raftery (2007); E|X - X'| / 2 of a standard normal is 1 / sqrt(pi).
         density = np.exp(-0.5 * np.square(z)) / np.sqrt(2 * np.pi)
         return np.asarray(self.sd * (z * (2 * special.ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi)))
 
@@ -152,6 +155,7 @@ class Beta(Elementwise):
 
     def sf(self, x: ArrayLike) -> Floats:
         """Return P(X > x)."""
+        # By symmetry, not as 1 - cdf, which would lose every digit of a small upper tail.
         return np.asarray(special.betainc(self.b, self.a, np.clip(1 - np.asarray(x, float), 0, 1)))
 
     def sample(self, m: int, rng: Generator) -> Floats:
@@ -167,6 +171,7 @@ class Beta(Elementwise):
         """Return the continuous ranked probability score."""
         a, b, inside = np.asarray(self.a), np.asarray(self.b), np.clip(x, 0, 1)
         mean = a / (a + b)
+        # From logarithms: the Beta functions themselves underflow for parameters of a few hundred.
         pair = np.exp(special.betaln(2 * a, 2 * b) - 2 * special.betaln(a, b)) / a
         above = 1 - 2 * special.betainc(a + 1, b, inside)
         return np.asarray(np.asarray(x) * (2 * self.cdf(x) - 1) + mean * (above - 2 * pair))
@@ -202,6 +207,7 @@ class Gamma(Elementwise):
 
     def sample(self, m: int, rng: Generator) -> Floats:
         """Return m draws on axis 0."""
+        # The standard law divided by the rate: the same random numbers serve all rates.
         return np.asarray(rng.standard_gamma(self.shape, size=self._shape(m)) / self.rate)
 
     def moments(self) -> tuple[Floats, Floats]:
@@ -212,6 +218,7 @@ class Gamma(Elementwise):
         """Return the continuous ranked probability score."""
         shape, rate = np.asarray(self.shape), np.asarray(self.rate)
         further = 2 * special.gammainc(shape + 1, np.maximum(np.multiply(x, rate), 0)) - 1
+        # E|X - X'| / 2 of a standard Gamma(shape) is 1 / B(1/2, shape).
         pair = np.exp(-special.betaln(0.5, shape))
         return np.asarray(np.asarray(x) * (2 * self.cdf(x) - 1) - shape / rate * further - pair / rate)
 

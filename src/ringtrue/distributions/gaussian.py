@@ -31,6 +31,7 @@ class Gaussian(Distribution):
 
     def __post_init__(self) -> None:
         mean, cov = np.array(self.mean, float), np.array(self.cov, float)
+        # One covariance may serve a whole batch of means.
         batch = cov.shape[:-2] in ((), mean.shape[:-1])
         if mean.ndim not in (1, 2) or cov.ndim not in (2, 3) or cov.shape[-2:] != (mean.shape[-1],) * 2 or not batch:
             raise ValueError(
@@ -64,6 +65,7 @@ class Gaussian(Distribution):
     def sample(self, m: int, rng: Generator) -> Floats:
         """Return m draws on axis 0."""
         root: Floats = self._root  # type: ignore[attr-defined]
+        # Not by rng.multivariate_normal, which factorises anew at every call and takes no batches.
         noise = rng.standard_normal((m, *self.mean.shape))
         return np.asarray(self.mean + np.einsum("...ij,...j->...i", root, noise))
 
@@ -87,5 +89,6 @@ class Gaussian(Distribution):
     def mahalanobis(self, theta: ArrayLike) -> Floats:
         """Return the squared distance of each parameter from the mean, in the metric of the covariance."""
         root: Floats = self._root  # type: ignore[attr-defined]
+        # A triangular factor keeps the accuracy that an inverse of the covariance would lose.
         white = np.linalg.solve(root, (np.asarray(theta, float) - self.mean)[..., None])[..., 0]
         return np.asarray(np.square(white).sum(-1))

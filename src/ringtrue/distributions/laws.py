@@ -59,7 +59,8 @@ class Law(ABC):
             # Near 1 the upper tail is the accurate one.
             return np.asarray(np.where(upper, self.sf(x) <= 1 - p, self.cdf(x) >= p))
 
-        return _first_float(reached)
+        x = _first_float(reached)
+        return np.where(np.isnan(self.cdf(x) + p), np.nan, x)  # a law that is lost has no quantiles
 
     def log_tails(self, x: ArrayLike) -> tuple[Floats, Floats]:
         """Return log P(X <= x) and log P(X > x)."""
@@ -108,6 +109,7 @@ def _float_of(order: Ints) -> Floats:
 def scores_from_tails(lower: ArrayLike, upper: ArrayLike) -> Floats:
     """Return Phi^{-1} of a probability given with its complement; 1 - 1e-300 keeps its 37 standard deviations."""
     low, high = np.asarray(lower, float), np.asarray(upper, float)
+    # The smaller tail carries the information: 1 - 1e-300 is 1 in floating point, 1e-300 is itself.
     scores = special.ndtri(np.minimum(low, high))
     return np.asarray(np.where(low < high, scores, -scores))
 
@@ -144,6 +146,7 @@ class Folded(Law):
 
     def cdf_and_zscore(self, x: ArrayLike) -> tuple[Floats, Floats]:
         """Return both; small lower tails, which are rare, are worth a second computation."""
+        # The upper tail first: large distances are what a wrong spread makes, and there the lower tail is 1.
         upper = self.sf(x)
         lower = 1 - upper
         if (small := lower < 1e-6).any():
@@ -202,6 +205,7 @@ class MixtureLaw(Law):
 
     def sample(self, m: int, rng: Generator) -> Floats:
         """Return m draws on axis 0."""
+        # All components are drawn and one is chosen: the stream then does not depend on who was chosen before.
         drawn = [law.sample(m, rng) for law in self.laws]
         return choose(drawn, rng.choice(len(self.laws), size=drawn[0].shape, p=self.weights))
 
@@ -226,6 +230,7 @@ class MixtureLaw(Law):
 
     def zscore(self, x: ArrayLike) -> Floats:
         """Return the normal score of x, from whichever tail is small."""
+        # From logarithms, because outputs that miss by forty sd must keep their size instead of becoming infinite.
         lower, upper = self.log_tails(x)
         scores = special.ndtri_exp(np.minimum(lower, upper))
         return np.asarray(np.where(lower < upper, scores, -scores))
@@ -239,7 +244,7 @@ class MixtureLaw(Law):
 
 @dataclass(frozen=True, eq=False)
 class BatchLaw(Law):
-    """Law laws of several replicates; the last axis of x is the replicate."""
+    """Laws of several replicates; the last axis of x is the replicate."""
 
     laws: tuple[Law, ...]
 
@@ -281,7 +286,8 @@ class BatchLaw(Law):
         return _columns([law.central(nominal) for law in self.laws])
 
     def _each(self, name: str, x: ArrayLike) -> Floats:
-        columns = np.moveaxis(np.asarray(x, float), -1, 0)
+        values = np.asarray(x, float)
+        columns = np.moveaxis(np.broadcast_to(values, np.broadcast_shapes(values.shape, (len(self.laws),))), -1, 0)
         return np.stack([getattr(law, name)(column) for law, column in zip(self.laws, columns, strict=True)], axis=-1)
 
 

@@ -34,8 +34,9 @@ class Context:
     y, output
         The data and the outputs of the replicates; None where there are none.
     uniforms
-        ``uniforms(width)`` returns random numbers (replicates, width) that belong to the replicates, whoever computes
-        them: for reference points. None outside a run.
+        ``uniforms(width)`` returns random numbers that belong to the replicates, whoever computes them: for reference
+        points. Their shape is (replicates, width), or (width,) if theta comes without an axis of replicates. None where
+        there are no replicates: a function that sees theta alone must do without.
     """
 
     lead: int = 0
@@ -76,6 +77,7 @@ def printable(name: str) -> str:
     >>> printable("a\nb\u202ec")
     'a\\nb\\u202ec'
     """
+    # Control characters break lines, surrogates cannot be encoded, Zl and Zp are line breaks of Unicode's own.
     odd = (unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") or letter in _TURNS for letter in name)
     pairs = zip(name, odd, strict=True)
     return "".join(letter.encode("unicode_escape").decode() if bad else letter for letter, bad in pairs)

@@ -79,6 +79,7 @@ def _as_several(f: Any, reference: Any) -> list[TestFunction]:
     """Return the test function, or all entries of the parameter that a name stands for."""
     if not isinstance(f, str):
         return [_as_one(f, None)]
+    # All entries, not the twenty of the default family: a name that the user writes is looked up among everything.
     known = default_family(reference, most=10**9)
     found = [one for one in known if f == one.name or (isinstance(one, Coordinate) and f == (one.key or "theta"))]
     if not found:
@@ -102,9 +103,9 @@ def _as_one(f: Any, name: str | None) -> TestFunction:
 
 def _renamed(f: TestFunction, name: str) -> TestFunction:
     """Return a test function under the name its user gave it: one of ours as what it is, another inside a wrapper."""
-    ours = is_dataclass(f) and type(f).__module__.startswith(__package__)
-    if ours and any(part.name == "name" and part.init for part in fields(f)):
-        return replace(f, name=name)  # type: ignore[type-var]
+    ours = type(f).__module__.startswith(__package__)
+    if ours and is_dataclass(f) and any(part.name == "name" and part.init for part in fields(f)):
+        return replace(f, name=name)
     return Renamed(f, name)
 
 
@@ -172,12 +173,14 @@ def default_family(reference: Any, *, most: int = MOST_ENTRIES) -> tuple[TestFun
     center = {key: _centre(part) for key, part in parts.items()}
     scale = {key: _scale(part) for key, part in parts.items()}
     entries = [(float(scale[k][i]), Coordinate(k, i)) for k in parts for i in np.ndindex(*np.shape(center[k]))]
+    # Many entries would spend the error budget on each other; the widest say most about where the belief lives.
     if len(entries) > most:
         keep = sorted(range(len(entries)), key=lambda j: -entries[j][0])[:most]
         entries = [entries[j] for j in sorted(keep)]
     coordinates: tuple[TestFunction, ...] = tuple(entry for _, entry in entries)
     whole = _unnamed if list(parts) == [None] else _named
     distance = Distance(whole(center), whole(scale), "distance")
+    # The sum of one entry is the entry again, and would be paid for twice.
     if len(coordinates) == 1:
         return (*coordinates, distance)
     return (*coordinates, Linear(whole({k: 1 / s for k, s in scale.items()}), "sum", "sum"), distance)
@@ -195,13 +198,16 @@ def _named_parts(reference: Any) -> dict[Any, Floats]:
 
 
 def _centre(part: Floats) -> Floats:
+    # The median exists for beliefs without a mean, such as Cauchy's.
     return np.asarray(np.median(part, axis=0))
 
 
 def _scale(part: Floats) -> Floats:
     """Return the interquartile range on the sd scale; it exists for beliefs without moments."""
+    # The interquartile range of a normal law is 1.349 of its sd.
     low, high = np.quantile(part, [0.25, 0.75], axis=0)
     spread = np.asarray((high - low) / 1.349)
+    # An entry that hardly varies has no scale of its own; dividing by 0 would make its distance infinite.
     return np.where(spread > 0, spread, 1.0)
 
 

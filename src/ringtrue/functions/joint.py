@@ -34,9 +34,10 @@ class LogDensity:
         output = context.output
         if output.log_density is None:
             raise InvalidStudy(
-                f"test function {self.name!r} needs an output with a log_density, but {type(output).__name__} "
+                f"test function {self.name!r} needs an output with a log_density, but {type(output.origin).__name__} "
                 f"has none; use another test function."
             )
+        # The parameters come with draws and replicates in front, and a batch of outputs broadcasts against the latter.
         log_density = np.asarray(output.log_density(theta), float)
         # Elementwise laws return one value per entry of the parameter.
         return np.asarray(log_density.sum(axis=tuple(range(context.lead, log_density.ndim))))
@@ -66,7 +67,7 @@ class Mahalanobis:
         if output.mahalanobis is None:
             raise InvalidStudy(
                 f"test function {self.name!r} needs a Gaussian output, ringtrue.Normal or ringtrue.Gaussian, but "
-                f"{type(output).__name__} arrived; use LogDensity, or another test function."
+                f"{type(output.origin).__name__} arrived; use LogDensity, or another test function."
             )
         squares = np.asarray(output.mahalanobis(theta), float)
         # Independent entries return one square each.

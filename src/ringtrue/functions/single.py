@@ -81,6 +81,7 @@ def _contract(values: ArrayLike, weights: ArrayLike) -> Floats:
     array = np.asarray(values, float)
     if array.shape[array.ndim - w.ndim :] != w.shape:
         raise ValueError(f"weights of shape {w.shape} do not fit a parameter of shape {array.shape}")
+    # In C order a row is summed pairwise in the same way whether it stands alone or among others.
     terms = np.multiply(array, w, order="C")
     return np.asarray(terms.reshape(*array.shape[: array.ndim - w.ndim], w.size).sum(axis=-1))
 
@@ -143,6 +144,7 @@ class Evaluate:
         """Return the value at x of every function (draws and replicates are the function's own business)."""
         if not callable(theta):
             return np.array([self.evaluate(function, context) for function in theta])
+        # A batch of functions answers with its own leading axes, so one call serves all draws and replicates.
         values = np.asarray(theta(self.x), float)
         return values if self.component is None else values[..., self.component]
 
@@ -185,12 +187,14 @@ class Function:
         values = np.empty(shape)
         for index in np.ndindex(*shape):
             one = take(theta, index) if index else theta
+            # The last leading axis is the replicate; all draws of a replicate see the same data.
             data = take(context.y, index[-1]) if sees_data and index else context.y
             values[index] = self._number(call(one, data))
         return values
 
     def _number(self, value: Any) -> float:
         array = np.asarray(value)
+        # Complex numbers and text would pass float() or fail far from here; an array of several has no rank.
         if array.size != 1 or array.dtype.kind not in "biuf":
             raise InvalidStudy(
                 f"test function {self.name!r} must return one real number, but returned "

@@ -73,6 +73,7 @@ class Column:
     def fewest_and_most(self) -> tuple[int, int]:
         """The smallest and the largest number of draws; 0 for an exact law."""
         draws = self.array("draws")
+        # Two numbers tell the route: all exact, all ranked among as many, or a mixture of both.
         return (int(draws.min()), int(draws.max())) if draws.size else (0, 0)
 
     @property
@@ -106,6 +107,7 @@ class Column:
     @cached_property
     def weak(self) -> Floats | None:
         """Sorted positions of one draw of every output in the belief; None if they are not known."""
+        # Sorted once, for the test of the weak level and for its distance.
         ordered = np.sort(self.array("weak_u"))
         return None if np.isnan(ordered[-1:]).any() else ordered  # nan sorts last
 
@@ -135,6 +137,7 @@ class Column:
 
 def columns_of(replicates: Replicates, sees: Sees | None = None) -> list[Column]:
     """Return the columns of a record, or those whose test function sees this; made once, so that u is sorted once."""
+    # In the record's own dict, so that the columns live as long as it and no longer.
     every: Sequence[Column] | None = vars(replicates).get("_columns")
     if every is None:
         every = [Column(replicates, k) for k in range(len(replicates.functions))]

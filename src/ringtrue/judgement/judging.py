@@ -242,6 +242,7 @@ def _tolerable(replicates: Replicates, alpha: float, tolerance: Tolerance, test:
         return decide(found, alpha, measures.judged(fewer, alpha, tolerance)) is not Verdict.INCONCLUSIVE
 
     most, too_many = -1, replicates.lost
+    # Bisection: more losses never help a verdict, so that there is one border.
     while too_many - most > 1:
         middle = (most + too_many) // 2
         most, too_many = (middle, too_many) if settled(middle) else (most, middle)
@@ -261,6 +262,7 @@ def _resolution(replicates: Replicates, alpha: float, test: str) -> Resolution:
         return Resolution(np.nan, np.nan, np.nan)
     n, functions, selection = replicates.n, len(columns), replicates.header.selection
     if selection is not None:
+        # Replicates that were spent on choosing a function do not test it.
         n, functions = max(n - round(selection.share * n), 1), 1
     share = levels()["strong"].share or 1.0
     seen = planning.detectable(n, draws=fewest_draws(replicates), alpha=share * alpha, functions=functions)

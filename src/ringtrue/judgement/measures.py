@@ -76,6 +76,7 @@ def judged(replicates: Replicates, alpha: float, tolerance: Tolerance) -> tuple[
     rows = []
     for column in columns:
         # Spread, bias and coverage hold jointly at 1 - alpha; so do the distances, strong and weak.
+        # Bonferroni, because the three depend on each other in a way that changes with the error.
         confidence, of_distance = 1 - alpha / (3 * len(columns)), 1 - alpha / (2 * len(columns))
         found = sizes(column, confidence=confidence, of_distance=of_distance)
         if column.weak is not None:
@@ -103,6 +104,12 @@ def of_use(replicates: Replicates, alpha: float) -> dict[str, tuple[Interval, In
             if np.isfinite(contraction.estimate) and np.isfinite(skill.estimate):
                 found[column.name] = (contraction, skill)
     return found
+
+
+def says_nothing(use: Sequence[Interval]) -> bool:
+    """Whether contraction and skill show that the outputs say no more than the belief."""
+    contraction, skill = use
+    return usefulness.uninformative(skill, contraction)
 
 
 def with_use(
@@ -140,6 +147,7 @@ def region_off(column: Column, alpha: float) -> Region | None:
     Small distances are inside where the test function is a distance, large values where it is a density.
     """
     u = column.u
+    # The usual region is named if it is off; the others only where it happens to be right.
     for nominal in _REGIONS:
         inside = u <= nominal if column.kind == "mahalanobis" else u >= 1 - nominal
         hits = int(inside.sum())
@@ -303,7 +311,8 @@ def measure(source: Result | Replicates, *, confidence: float = 0.95) -> Measure
 
 
 def _every_size(column: Column, confidence: float) -> list[Interval]:
-    values, scores, about = column.values, column.scores, {"draws": column.draws, "lost": column.lost}
+    values, scores = column.values, column.scores
+    about: dict[str, Any] = {"draws": column.draws, "lost": column.lost}
     return [
         *sizes(column, confidence=confidence),
         effects.wasserstein(values, confidence=confidence, **about),
@@ -351,12 +360,14 @@ def weak_distance(column: Column, confidence: float) -> list[Interval]:
     position = column.array("weak_u")
     if position.size < 2 or np.isnan(position).any():
         return []
+    # The average of normal laws is known in closed form; of any other only one draw of each is at hand.
     if not _all_normal(column):
         return [_drawn_weak_distance(column, confidence)]
     points = np.argsort(position)[together.spaced(position.size, min(_POINTS, max(_NUMBERS // position.size, 25)))]
     mean, covariance = together.averaged(column.array("mean"), column.array("sd"), column.array("weak_value")[points])
     gap = mean - position[points]
     found = norm_interval(gap, covariance, largest, confidence=confidence, observed=float(largest(gap)))
+    # Lost replicates move an empirical law by at most their share.
     slack = column.lost / column.replicates.n
     low, high = max(0.0, found.low - slack), min(1.0, found.high + slack)
     return [Interval("weak KS distance", found.estimate, low, high, 0.0)]
@@ -415,6 +426,7 @@ def _largest_distance(columns: Sequence[Column], confidence: float, rng: Generat
     one, n = columns[0], columns[0].n
     share = one.lost / one.replicates.n
     top = max(effects.distance(c.values, draws=c.draws, confidence=confidence).estimate for c in columns)
+    # Massart's constant, and Bonferroni over functions; the joint noise below is at most this.
     reach = math.sqrt(math.log(2 * len(columns) / (1 - confidence)) / (2 * n))
     if len(columns) <= _COLUMNS // 8 and n > 1:
         reach = min(reach, _joint_distance(columns, confidence, rng) / math.sqrt(n))

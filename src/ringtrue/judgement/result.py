@@ -103,6 +103,8 @@ class FunctionResult:
 class Tested(dict[str, Evidence]):
     """The evidence by level; asking for one that was not tested says which were."""
 
+    __test__ = False  # not a pytest class
+
     def __missing__(self, name: str) -> NoReturn:
         raise InvalidStudy(f"level must be one of {sorted(self)}, which this result tested, but {name!r} came.")
 
@@ -227,6 +229,7 @@ class Result:
         return "\n\n".join(part for part in parts if part)
 
     def _repr_html_(self) -> str:
+        # Escaped by hand: a notebook shows this as HTML, and names of functions are the user's.
         head, _, rest = str(self).partition("\n\n")
         return f"<p><strong>{html.escape(head)}</strong></p><pre>{html.escape(rest)}</pre>"
 

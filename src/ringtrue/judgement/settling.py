@@ -47,6 +47,7 @@ def shrinking(m: Interval, tolerance: Tolerance) -> float:
     """Return by what factor the interval must shrink to lie within its tolerance; inf if the estimate does not."""
     values = [m.estimate, m.low, m.high, *tolerance.limits(m.name, m.ideal)]
     if m.name == "spread":
+        # Spreads are compared on the logarithm, where their tolerance is symmetric.
         values = [math.log(max(value, 1e-300)) for value in values]
     estimate, low, high, least, most = values
     if not least < estimate < most:

@@ -53,6 +53,7 @@ def number(x: float, digits: int = 2) -> str:
     """
     if not math.isfinite(x):
         return f"{x:g}"
+    # Beyond four digits nobody reads decimals; 9999.5 is where rounding would print a fifth.
     if abs(x) >= 9999.5:
         return power(f"{x:.1e}").replace(".0e", "e")
     if digits <= 2:

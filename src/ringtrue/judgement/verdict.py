@@ -63,6 +63,7 @@ class Tolerance:
     def limits(self, name: str, ideal: float) -> tuple[float, float]:
         """Return the interval in which a measure does not matter."""
         if name == "spread":
+            # Symmetric on the logarithm: 10 % too wide and 10 % too narrow are the same size of error.
             return 1 / (1 + self.spread), 1 + self.spread
         if name.endswith("KS distance"):
             return -math.inf, self.distance
@@ -97,6 +98,7 @@ def rejecting(found: Sequence[Evidence], alpha: float) -> list[TestRow]:
 def decide(found: Sequence[Evidence], alpha: float, measures: Sequence[Interval]) -> Verdict:
     """Return the verdict on evidence and sizes."""
     rows = rejecting(found, alpha)
+    # Without a single rejecting row the joint test alone rejected, and nothing says what it saw.
     harmless = bool(rows) and all(_harmless(row, measures) for row in rows)
     if overall(found) <= alpha and not harmless:
         return Verdict.MISCALIBRATED

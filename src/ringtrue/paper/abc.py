@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -23,10 +23,9 @@ import ringtrue as rt
 from ..procedures.rejection import Algorithm, GAndK, LocationRejection
 from ..statistics.effects import spread_and_bias
 from ..statistics.planning import plan
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from .rows import Data, Progress, Row, about, chosen, column
+from .rows import agrees as agrees
+from .style import COLOURS, FLOOR, MARKERS, NULL, STYLES, Axes, Figure, footnote, log_pvalues, sheet
 
 TITLE = "Approximate Bayesian computation: ABC and noisy ABC for the g-and-k location model"
 QUICK = 0.01
@@ -44,9 +43,6 @@ DRAWS = {"strong": 100, "weak": 1}
 BATCH = {"strong": 500, "weak": 10_000}
 #: Fewer realisations than this are not worth a second process.
 _WORTH = 50_000
-#: By the Dvoretzky-Kiefer-Wolfowitz inequality a statistic is further than this over sqrt(n) from the population's
-#: distance in one of 16,000 runs, as a normal number is beyond four standard deviations.
-NOISE = 2.28
 
 #: Kolmogorov distances of plain ABC in the population by eps: strong (of the rank law with 100 draws) and weak, by
 #: randomised quasi-Monte Carlo, independently of this package. Noisy ABC has 0 throughout.
@@ -68,9 +64,7 @@ class Task(NamedTuple):
     seed: int
 
 
-def make(
-    *, scale: float = QUICK, seed: int = 0, progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
-) -> dict[str, Any]:
+def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> Data:
     """Run all tolerances, both algorithms, strong and weak; each study has a seed of its own.
 
     Large scales use two processes; how many there are changes nothing but the time.
@@ -96,8 +90,10 @@ def make(
         "critical": {level: critical(n) for level, n in many.items()},
         "seconds": time.perf_counter() - started,
     }
+    band = rt.uniformity.band(many["strong"], draws=DRAWS["strong"])
+    drawn = {"t": band.points.tolist(), "low": band.low.tolist(), "high": band.high.tolist(), "level": 0.95}
     curves = [one["curve"] for one in done if one["curve"]]
-    return {"settings": settings, "rows": [one["row"] for one in done], "curves": curves, "band": _band(many["strong"])}
+    return {"settings": settings, "rows": column(done, "row"), "curves": curves, "band": drawn}
 
 
 def _own_seed(seed: int, eps: int, algorithm: Algorithm, level: Level) -> int:
@@ -105,14 +101,14 @@ def _own_seed(seed: int, eps: int, algorithm: Algorithm, level: Level) -> int:
     return int(np.random.SeedSequence(key).generate_state(1)[0])
 
 
-def _each(tasks: Sequence[Task], progress: Callable[[Iterable[Any]], Iterable[Any]]) -> Iterator[dict[str, Any]]:
+def _each(tasks: Sequence[Task], progress: Progress) -> Iterator[Data]:
     """Yield the outcome of each task, in order."""
     workers = min(2, os.cpu_count() or 1)
     if workers == 1 or max(task.n for task in tasks) < _WORTH:
         yield from (outcome(task) for task in progress(tasks))
         return
     with ProcessPoolExecutor(workers) as pool:
-        waiting: list[Future[dict[str, Any]]] = [pool.submit(outcome, task) for task in tasks]
+        waiting: list[Future[Data]] = [pool.submit(outcome, task) for task in tasks]
         try:
             yield from (future.result() for future in progress(waiting))
         except BaseException:
@@ -120,12 +116,11 @@ def _each(tasks: Sequence[Task], progress: Callable[[Iterable[Any]], Iterable[An
             raise
 
 
-def outcome(task: Task) -> dict[str, Any]:
+def outcome(task: Task) -> Data:
     """Run one study and return its row, and the curve of its ranks if that is drawn."""
     replicates = rt.run(study(task), n=task.n, progress="off")
     by_ks = _of_level(rt.judge(replicates, test="ks"), task.level)
     by_default = _of_level(rt.judge(replicates), task.level)
-    reference = _reference(task)
     row = {
         "eps": task.eps,
         "algorithm": task.algorithm,
@@ -136,7 +131,7 @@ def outcome(task: Task) -> dict[str, Any]:
         "ks": float(by_ks.statistic),
         "p_ks": float(by_ks.pvalue),
         "p_default": float(by_default.pvalue),
-        "reference": reference,
+        "reference": _reference(task),
         **_needed(replicates, task, float(by_ks.statistic), float(by_ks.pvalue)),
     }
     drawn = task.level == "strong" and task.eps in SHOWN
@@ -147,17 +142,10 @@ def study(task: Task) -> rt.Study:
     """Return the study of one task."""
     model, draws = GAndK(), DRAWS[task.level]
     procedure = LocationRejection(model, float(task.eps), draws, task.algorithm)
+    belief, f = rt.Normal(0.0, 1.0), rt.identity
     # The first batch is run once more before the others: small batches in small runs.
     batch = max(min(BATCH[task.level], task.n // 10), 1)
-    return rt.Study(
-        rt.Normal(0.0, 1.0),
-        model.simulate,
-        procedure,
-        f=rt.identity,
-        draws=draws,
-        seed=task.seed,
-        batch=batch,
-    )
+    return rt.Study(belief, model.simulate, procedure, f=f, draws=draws, seed=task.seed, batch=batch)
 
 
 def _of_level(result: rt.Result, level: Level) -> Any:
@@ -170,7 +158,7 @@ def _reference(task: Task) -> float | None:
     return REFERENCE[task.eps][LEVELS.index(task.level)] if task.eps in REFERENCE else None
 
 
-def _needed(replicates: rt.Replicates, task: Task, ks: float, p: float) -> dict[str, Any]:
+def _needed(replicates: rt.Replicates, task: Task, ks: float, p: float) -> Row:
     """Return how many replicates the default test and the KS test need to see what was measured, if it was seen.
 
     For KS: sqrt(n) D must exceed the 5 % point by 0.84 standard deviations of the distribution function, at most 1/2.
@@ -192,18 +180,13 @@ def _needed(replicates: rt.Replicates, task: Task, ks: float, p: float) -> dict[
     }
 
 
-def _curve(task: Task, replicates: rt.Replicates) -> dict[str, Any]:
+def _curve(task: Task, replicates: rt.Replicates) -> Data:
     """Return the empirical distribution function of the ranks on their lattice."""
     cells = DRAWS["strong"] + 1
     counts = np.bincount(replicates.rank[:, 0], minlength=cells)
     heights = np.concatenate([[0], np.cumsum(counts)]) / task.n
     points = np.arange(cells + 1) / cells
     return {"eps": task.eps, "algorithm": task.algorithm, "t": points.tolist(), "ecdf": heights.tolist()}
-
-
-def _band(n: int) -> dict[str, Any]:
-    band = rt.uniformity.band(n, draws=DRAWS["strong"])
-    return {"t": band.points.tolist(), "low": band.low.tolist(), "high": band.high.tolist(), "level": 0.95}
 
 
 def critical(n: int) -> float:
@@ -217,18 +200,7 @@ def critical(n: int) -> float:
     return float(special.kolmogi(0.05)) / math.sqrt(n)
 
 
-def agrees(row: dict[str, Any]) -> bool:
-    """Whether the statistic differs from the population's distance by no more than sampling noise.
-
-    Examples
-    --------
-    >>> agrees({"ks": 0.106, "reference": 0.105, "n": 10_000})
-    True
-    """
-    return bool(abs(row["ks"] - row["reference"]) <= NOISE / math.sqrt(row["n"]))
-
-
-def lines(data: dict[str, Any]) -> list[str]:
+def lines(data: Data) -> list[str]:
     """Say what came out, setting by setting, beside the population's values."""
     info = data["settings"]
     head = (
@@ -242,56 +214,35 @@ def lines(data: dict[str, Any]) -> list[str]:
     return [head, columns, *map(_line, data["rows"]), *_claims(data["rows"])]
 
 
-def _line(row: dict[str, Any]) -> str:
+def _line(row: Row) -> str:
     known = row["reference"] is not None
     exact, verdict = (f"{row['reference']:.5f}", "yes" if agrees(row) else "NO") if known else ("", "")
     return (
         f"{row['eps']:>3} {row['algorithm']:<9} {row['level']:<6} {row['ks']:8.5f} {exact:>8} {verdict:>6} "
         f"{row['p_ks']:8.1e} {row['p_default']:11.1e} {row['spread']:7.3f} {row['bias']:+7.3f} "
-        f"{_about(row['n_needed_ks']):>9} {_about(row['n_needed']):>9}"
+        f"{about(row['n_needed_ks']):>9} {about(row['n_needed']):>9}"
     )
 
 
-def _about(n: int | None) -> str:
-    """Return a number of replicates with two figures."""
-    return "not seen" if n is None else f"{float(f'{n:.1e}'):,.0f}"
-
-
-def _claims(rows: Sequence[dict[str, Any]]) -> list[str]:
+def _claims(rows: Sequence[Row]) -> list[str]:
     """Say what the numbers show."""
     known = [row for row in rows if row["reference"] is not None]
-    rejected = {
-        (algorithm, level): [row["eps"] for row in _some(rows, algorithm, level) if row["p_ks"] <= 0.05]
-        for algorithm in ALGORITHMS
-        for level in LEVELS
-    }
-    noisy = len(rejected["noisy ABC", "strong"]) + len(rejected["noisy ABC", "weak"])
-    default = sum(row["p_default"] <= 0.05 for row in rows if row["algorithm"] == "noisy ABC")
+    rejected = [row for row in rows if row["p_ks"] <= 0.05]
+    seen = {level: column(chosen(rejected, algorithm="ABC", level=level), "eps") for level in LEVELS}
+    noisy = len(chosen(rejected, algorithm="noisy ABC"))
+    default = sum(row["p_default"] <= 0.05 for row in chosen(rows, algorithm="noisy ABC"))
     return [
         f"{sum(map(agrees, known))} of {len(known)} statistics with a known population value agree with it.",
-        *(
-            f"ABC, {level}: the KS test rejects at eps = {', '.join(map(str, rejected['ABC', level])) or 'none'}."
-            for level in LEVELS
-        ),
+        *(f"ABC, {k}: the KS test rejects at eps = {', '.join(map(str, seen[k])) or 'none'}." for k in LEVELS),
         f"Noisy ABC: of {len(rows) // 2} tests at 5 % the KS test rejects {noisy} and the default {default}; by "
         f"chance {0.05 * len(rows) / 2:.1f}.",
     ]
 
 
-def _some(rows: Sequence[dict[str, Any]], algorithm: Algorithm, level: Level) -> list[dict[str, Any]]:
-    return [row for row in rows if (row["algorithm"], row["level"]) == (algorithm, level)]
-
-
-def draw(data: dict[str, Any]) -> Figure:
+def draw(data: Data) -> Figure:
     """Draw the ranks' distribution functions above, statistics and p-values over eps below."""
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    from .style import footnote, journal
-
     info = data["settings"]
-    with journal():
-        figure = Figure(figsize=(7.0, 5.0), layout=ConstrainedLayoutEngine(rect=(0, 0.03, 1, 0.97)))
+    with sheet(7.0, 5.0, margin=0.03) as figure:
         upper, lower = figure.subfigures(2, 1, squeeze=False, height_ratios=(1, 1.15))[:, 0]
         for axes, eps in zip(upper.subplots(1, len(SHOWN), sharey=True), SHOWN, strict=True):
             _draw_ranks(axes, data, eps)
@@ -308,15 +259,13 @@ def draw(data: dict[str, Any]) -> Figure:
     return figure
 
 
-def _draw_ranks(axes: Axes, data: dict[str, Any], eps: int) -> None:
-    from .style import COLOURS, NULL, STYLES
-
+def _draw_ranks(axes: Axes, data: Data, eps: int) -> None:
     band = data["band"]
     axes.fill_between(band["t"], band["low"], band["high"], color=NULL, alpha=0.4, lw=0, label="95 % band")
     axes.plot([0, 1], [0, 1], color=NULL, lw=0.6)
-    for curve in (curve for curve in data["curves"] if curve["eps"] == eps):
+    for curve in chosen(data["curves"], eps=eps):
         k = ALGORITHMS.index(curve["algorithm"])
-        row = next(row for row in _some(data["rows"], ALGORITHMS[k], "strong") if row["eps"] == eps)
+        (row,) = chosen(data["rows"], algorithm=curve["algorithm"], level="strong", eps=eps)
         label = f"{curve['algorithm']}, KS {row['ks']:.3f}"
         axes.plot(curve["t"], curve["ecdf"], STYLES[k], color=COLOURS[k], label=label)
     axes.set(title=f"$\\epsilon$ = {eps}", xlabel="rank / 101", xlim=(0, 1), ylim=(0, 1), aspect="equal")
@@ -326,51 +275,33 @@ def _draw_ranks(axes: Axes, data: dict[str, Any], eps: int) -> None:
     axes.legend(loc="lower right", fontsize=6, handlelength=1.6, borderaxespad=0.1)
 
 
-def _draw_statistics(axes: Axes, data: dict[str, Any]) -> None:
-    from .style import COLOURS, MARKERS, STYLES
-
+def _draw_statistics(axes: Axes, data: Data) -> None:
     rows = data["rows"]
     for a, algorithm in enumerate(ALGORITHMS):
         for k, level in enumerate(LEVELS):
-            some = _some(rows, algorithm, level)
-            axes.plot(
-                [row["eps"] for row in some],
-                [row["ks"] for row in some],
-                MARKERS[k] + STYLES[k],
-                color=COLOURS[a],
-                mfc="white",
-            )
+            some = chosen(rows, algorithm=algorithm, level=level)
+            axes.plot(column(some, "eps"), column(some, "ks"), MARKERS[k] + STYLES[k], color=COLOURS[a], mfc="white")
     for k, level in enumerate(LEVELS):
         limit = data["settings"]["critical"][level]
         axes.axhline(limit, color="0.4", ls=STYLES[k], lw=0.7, zorder=0)
         axes.text(10.5, limit, f"5 %,\n{level}", va="center", fontsize=6, color="0.3")
         known = [row for row in rows if row["reference"] and row["level"] == level]
-        values = [row["reference"] for row in known]
-        axes.plot([row["eps"] for row in known], values, "x+"[k], color="black", ms=6, label=f"population, {level}")
-    low, high = (pick(row["ks"] for row in rows) for pick in (min, max))
+        eps, values = column(known, "eps"), column(known, "reference")
+        axes.plot(eps, values, "x+"[k], color="black", ms=6, label=f"population, {level}")
+    low, high = min(column(rows, "ks")), max(column(rows, "ks"))
     axes.set(xlabel="$\\epsilon$", ylabel="KS statistic", yscale="log", xticks=TOLERANCES, xlim=(0.5, 10.5))
     axes.set_ylim(min(low, 0.005) / 1.3, high * 2.2)  # room for the legend above
     axes.legend(loc="upper right", ncols=2)
 
 
-#: Smaller p-values are drawn here.
-_FLOOR = 1e-30
-
-
-def _draw_pvalues(axes: Axes, rows: Sequence[dict[str, Any]]) -> None:
-    from .style import COLOURS, MARKERS, NULL, STYLES
-
+def _draw_pvalues(axes: Axes, rows: Sequence[Row]) -> None:
     for a, algorithm in enumerate(ALGORITHMS):
         for k, level in enumerate(LEVELS):
-            some = _some(rows, algorithm, level)
-            eps = [row["eps"] for row in some]
+            some = chosen(rows, algorithm=algorithm, level=level)
             for name, fill, label in (("p_ks", "white", f"{algorithm}, {level}"), ("p_default", COLOURS[a], None)):
-                p = [max(row[name], _FLOOR) for row in some]
-                axes.plot(
-                    eps, p, MARKERS[k] + (STYLES[k] if label else ""), color=COLOURS[a], mfc=fill, lw=0.7, label=label
-                )
+                p, look = np.maximum(column(some, name), FLOOR), MARKERS[k] + (STYLES[k] if label else "")
+                axes.plot(column(some, "eps"), p, look, color=COLOURS[a], mfc=fill, lw=0.7, label=label)
     axes.axhspan(0.05, 10, color=NULL, alpha=0.25, lw=0, label="not rejected at 5 %")
-    axes.set(xlabel="$\\epsilon$", ylabel="p-value", yscale="log", ylim=(_FLOOR / 10, 10), xticks=TOLERANCES)
+    axes.set(xlabel="$\\epsilon$", ylabel="p-value", xticks=TOLERANCES)
     axes.set_title("open: KS, filled: default combination", fontsize=7)
-    axes.set_yticks([1e-30, 1e-20, 1e-10, 1], ["$\\leq 10^{-30}$", "$10^{-20}$", "$10^{-10}$", "1"])
-    axes.minorticks_off()
+    log_pvalues(axes)

@@ -8,21 +8,16 @@ hundred thousand.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 import ringtrue as rt
 from ringtrue.procedures import DataAgnostic, Inflated, Mirrored, NormalMean
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-Floats = NDArray[np.float64]
+from .rows import Data, Progress, Row, chosen, needed_by_ks, p_text
+from .style import COLOURS, NULL, Axes, Figure, footnote, sheet
 
 TITLE = "Illustrations: Bayes, data-agnostic, mirror Bayes, too narrow and too wide"
 QUICK = 0.1
@@ -76,21 +71,15 @@ def closed_form(a: float, v: float) -> dict[str, float]:
     }
 
 
-def make(
-    *, scale: float = QUICK, seed: int = 0, progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
-) -> dict[str, Any]:
+def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> Data:
     """Run the five procedures on the same data."""
     n = max(round(REALISATIONS * scale), 100)
-    rows, panels = [], []
-    for name in progress(list(PROCEDURES)):
-        row, panel = _one(name, n, seed)
-        rows.append(row)
-        panels.append(panel)
+    rows, panels = zip(*(_one(name, n, seed) for name in progress(list(PROCEDURES))), strict=True)
     settings = {"n": n, "seed": seed, "scale": scale, "bins": _BINS, "band": _histogram_band(n)}
-    return {"settings": settings, "rows": rows, "panels": panels}
+    return {"settings": settings, "rows": list(rows), "panels": list(panels)}
 
 
-def _one(name: str, n: int, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def _one(name: str, n: int, seed: int) -> tuple[Row, Data]:
     procedure, a, v = PROCEDURES[name]
     study = rt.Study(BELIEF, NormalMean().simulate, procedure, f=rt.identity, seed=seed, batch=n)
     replicates = rt.run(study, n=n, progress="off")
@@ -107,12 +96,12 @@ def _one(name: str, n: int, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         **{f"{key}_exact": value for key, value in known.items()},
         "p_strong": strong.pvalue,
         "p_weak": weak.pvalue,
-        "p_default": result.pvalue("strong"),
-        "p_default_weak": result.pvalue("weak"),
-        "verdict": result.verdict.value,
-        "n_needed": _needed(known["ks_strong"]),
-        "n_needed_weak": _needed(known["ks_weak"]),
-        "n_needed_default": None if known["tau2"] == 1 else int(rt.plan(spread=math.sqrt(known["tau2"])).n),
+        "p_default": result.levels["strong"].pvalue,
+        "p_default_weak": result.levels["weak"].pvalue,
+        "verdict": result.verdict.words,
+        "n_needed": needed_by_ks(known["ks_strong"]),
+        "n_needed_weak": needed_by_ks(known["ks_weak"]),
+        "n_needed_default": None if known["tau2"] == 1 else int(rt.planning.plan(spread=math.sqrt(known["tau2"])).n),
     }
     density, edges = np.histogram(drawn, bins=48, range=(-4, 4))
     panel = {
@@ -123,11 +112,6 @@ def _one(name: str, n: int, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         "outputs": _some_outputs(procedure, seed),
     }
     return row, panel
-
-
-def _needed(distance: float) -> int | None:
-    """Return how many realisations the Kolmogorov test needs for 80 % power at 5 %: 1.25 / D^2 for errors of spread."""
-    return math.ceil(1.25 / distance**2) if distance else None
 
 
 def _some_outputs(procedure: Any, seed: int) -> list[tuple[float, float]]:
@@ -144,17 +128,17 @@ def _histogram_band(n: int) -> tuple[int, int]:
     return int(np.searchsorted(below, tail)), int(np.searchsorted(below, 1 - tail))
 
 
-def lines(data: dict[str, Any]) -> list[str]:
+def lines(data: Data) -> list[str]:
     """Print measured numbers beside the closed forms."""
     text = [
         f"Illustrations, n = {data['settings']['n']}: measured (closed form).",
         "procedure      KS strong          KS weak            Var u              averaged variance  p default  verdict",
     ]
     for row in data["rows"]:
-        cells = [f"{row[key]:.4f} ({row[key + '_exact']:.4f})" for key in ("ks_strong", "ks_weak", "var_u")]
-        cells.append(f"{row['var_averaged']:.4f} ({row['var_averaged_exact']:.4f})")
+        keys = ("ks_strong", "ks_weak", "var_u", "var_averaged")
+        cells = [f"{row[key]:.4f} ({row[key + '_exact']:.4f})" for key in keys]
         body = "  ".join(f"{cell:<17}" for cell in cells)
-        text.append(f"{row['procedure']:<13}  {body}  {_p(row['p_default']):<9}  {row['verdict']}")
+        text.append(f"{row['procedure']:<13}  {body}  {p_text(row['p_default']):<9}  {row['verdict']}")
     for row in data["rows"]:
         if row["n_needed"]:
             text.append(
@@ -164,37 +148,23 @@ def lines(data: dict[str, Any]) -> list[str]:
     return text
 
 
-def _p(p: float) -> str:
-    return "< 1e-300" if p < 1e-300 else f"{p:.2g}"
-
-
-def draw(data: dict[str, Any]) -> Figure:
+def draw(data: Data) -> Figure:
     """Draw outputs with the data-averaged output against the belief, and histograms of u with a simultaneous band."""
-    from matplotlib.figure import Figure as NewFigure
-
-    from .style import footnote, journal
-
-    with journal():
-        figure = NewFigure(figsize=(7.2, 3.6))
+    with sheet(7.2, 3.6, margin=0.07) as figure:
         axes = figure.subplots(2, len(data["panels"]), sharey="row", sharex="row")
         for column, panel in enumerate(data["panels"]):
             _draw_outputs(axes[0, column], panel)
             _draw_histogram(axes[1, column], panel, data)
-            title = panel["procedure"].replace("eta", "$\\eta$")
-            axes[0, column].set_title(title)
+            axes[0, column].set_title(panel["procedure"].replace("eta", "$\\eta$"))
         axes[0, 0].set_ylabel("density")
         axes[1, 0].set_ylabel("density of $u$")
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        figure.get_layout_engine().set(rect=(0, 0.07, 1, 0.93))  # type: ignore[union-attr, call-arg]
-        figure.legend(handles, labels, loc="lower left", ncols=3, borderaxespad=0.2)
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="lower left", ncols=3, borderaxespad=0.2)
         settings = data["settings"]
         footnote(figure, f"n = {settings['n']}, seed {settings['seed']}; grey: 95 % simultaneous band")
     return figure
 
 
-def _draw_outputs(axis: Axes, panel: dict[str, Any]) -> None:
-    from .style import COLOURS, NULL
-
+def _draw_outputs(axis: Axes, panel: Data) -> None:
     x = np.linspace(-4, 4, 201)
     for i, (mean, sd) in enumerate(panel["outputs"]):
         density = np.exp(-0.5 * np.square((x - mean) / sd)) / (sd * math.sqrt(2 * math.pi))
@@ -204,11 +174,9 @@ def _draw_outputs(axis: Axes, panel: dict[str, Any]) -> None:
     axis.set(xlabel="$\\theta$", xlim=(-4, 4), ylim=(0, 0.85), xticks=(-3, 0, 3))
 
 
-def _draw_histogram(axis: Axes, panel: dict[str, Any], data: dict[str, Any]) -> None:
-    from .style import COLOURS, NULL
-
+def _draw_histogram(axis: Axes, panel: Data, data: Data) -> None:
     n, bins, (low, high) = (data["settings"][key] for key in ("n", "bins", "band"))
-    row = next(row for row in data["rows"] if row["procedure"] == panel["procedure"])
+    (row,) = chosen(data["rows"], procedure=panel["procedure"])
     axis.axhspan(low * bins / n, high * bins / n, color=NULL, alpha=0.5, lw=0)
     density = np.array(panel["counts"]) * bins / n
     axis.stairs(density, np.linspace(0, 1, bins + 1), color=COLOURS[0])

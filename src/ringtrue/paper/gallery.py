@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import InvalidStudy, RingtrueError
+from .style import footnote
 
 #: The vignettes, in the order of the paper.
 NAMES = ("examples", "richardson", "laplace", "abc", "odes", "tolerances", "gp", "robust")
@@ -72,7 +73,11 @@ def produce(
     modules = {name: vignette(name) for name in names}
     if scale is not None and not 0 < scale <= 1:
         raise InvalidStudy(f"scale must lie in (0, 1], 1 being the paper's, but {scale!r} arrived.")
-    _need_plots()
+    for needed in ("matplotlib", "jinja2"):
+        try:
+            import_module(needed)
+        except ImportError:
+            raise RingtrueError(f"figures need {needed}; run: pip install 'ringtrue[plot]'") from None
     _need_folder(folder)
     done = []
     for name, module in modules.items():
@@ -95,17 +100,15 @@ def _exhibit(
     lines = tuple(module.lines(data))
     for line in lines:
         say(f"  {line}")
-    figures = _named(module.draw(data), stem)
+    drawn = module.draw(data)
+    # One figure has the vignette's stem, several have it and a word of their own.
+    several = drawn if isinstance(drawn, Mapping) else {"": drawn}
+    figures = {stem.with_name(f"{name}_{word}" if word else name): figure for word, figure in several.items()}
     for path, figure in figures.items():
-        _save_figure(figure, path, data["run"])
+        footnote(figure, f"scale {scale:g}, {data['run']['seconds']:g} s", y=-0.005)
+        for suffix in (".png", ".svg"):
+            figure.savefig(path.with_suffix(suffix), bbox_inches="tight")
     return Exhibit(name, module.TITLE, lines, stem, tuple(figures))
-
-
-def _named(drawn: Any, stem: Path) -> dict[Path, Any]:
-    """Return the figures of a vignette by stem: one has the vignette's, several have its and a word of their own."""
-    if not isinstance(drawn, Mapping):
-        return {stem: drawn}
-    return {stem.with_name(f"{stem.name}_{word}" if word else stem.name): figure for word, figure in drawn.items()}
 
 
 def _shown(name: str, folder: Path) -> Exhibit:
@@ -135,34 +138,14 @@ def _saved(path: Path, scale: float, seed: int) -> dict[str, Any] | None:
 def _save(data: dict[str, Any], stem: Path) -> None:
     """Write JSON through a temporary file, so that an interruption leaves no half, and the rows as CSV."""
     whole = stem.with_suffix(".json.part")
-    whole.write_text(json.dumps(data, indent=1, default=_plain), "utf-8")
+    # NumPy's numbers and arrays alike know themselves as JSON does.
+    whole.write_text(json.dumps(data, indent=1, default=lambda value: value.tolist()), "utf-8")
     os.replace(whole, stem.with_suffix(".json"))
     names = list(dict.fromkeys(key for row in data["rows"] for key in row))
     with stem.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, names)
         writer.writeheader()
         writer.writerows(data["rows"])
-
-
-def _plain(value: Any) -> Any:
-    """Return a NumPy value as JSON knows it."""
-    return value.tolist()
-
-
-def _save_figure(figure: Any, stem: Path, run: dict[str, Any]) -> None:
-    from .style import footnote
-
-    footnote(figure, f"scale {run['scale']:g}, {run['seconds']:g} s", y=-0.005)
-    for suffix in (".png", ".svg"):
-        figure.savefig(stem.with_suffix(suffix), bbox_inches="tight")
-
-
-def _need_plots() -> None:
-    for module in ("matplotlib", "jinja2"):
-        try:
-            import_module(module)
-        except ImportError:
-            raise RingtrueError(f"figures need {module}; run: pip install 'ringtrue[plot]'") from None
 
 
 def _need_folder(folder: Path) -> None:

@@ -8,20 +8,17 @@ The p-value belongs to the held-out half: on the half that chose, a calibrated p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import ringtrue as rt
 from ringtrue.procedures.gp import FittedGP, GaussianProcess, Paths, squared_exponential
+from ringtrue.values import Floats
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-Floats = NDArray[np.float64]
+from .rows import Data, Progress, Row, column
+from .style import COLOURS, MARKERS, NULL, STYLES, Axes, Figure, footnote, sheet
 
 TITLE = "Data-driven choice of the test function: Gaussian-process regression"
 QUICK = 0.1
@@ -53,14 +50,12 @@ def observe(theta: Paths, rng: np.random.Generator) -> dict[str, Floats]:
     return {"x": x, "y": theta(x)}
 
 
-def make(
-    *, scale: float = QUICK, seed: int = 0, progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
-) -> dict[str, Any]:
+def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> Data:
     """Repeat the experiment for every size, and the choice alone for a calibrated control."""
     repetitions = max(round(REPETITIONS * scale), FEWEST)
     jobs = [(s, many, 1000 * (100 * seed + i) + j) for i, s in enumerate(SIZES) for j, many in _chunks(repetitions)]
     jobs += [(0, many, 1000 * (100 * seed + 99) + j) for j, many in _chunks(_CONTROL * repetitions)]
-    found: dict[int, list[dict[str, Any]]] = {s: [] for s in (*SIZES, 0)}
+    found: dict[int, list[Row]] = {s: [] for s in (*SIZES, 0)}
     for s, many, own in progress(jobs):
         found[s] += _experiment(s, many, own) if s else _control(many, own)
     settings = {"repetitions": repetitions, "seed": seed, "scale": scale, "n": [2 * s for s in SIZES]}
@@ -83,7 +78,7 @@ def _chunks(repetitions: int) -> list[tuple[int, int]]:
     return [(j, min(_TOGETHER, repetitions - start)) for j, start in enumerate(starts)]
 
 
-def _experiment(s: int, many: int, seed: int) -> list[dict[str, Any]]:
+def _experiment(s: int, many: int, seed: int) -> list[Row]:
     """Run a study in which every batch is a repetition, and judge each alone."""
     study = rt.Study(BELIEF, observe, FittedGP(KERNEL), f=FAMILY, seed=seed, batch=2 * s)
     replicates = rt.run(study, n=many * 2 * s, progress="off")
@@ -95,10 +90,9 @@ def _parts(replicates: rt.Replicates, size: int) -> list[rt.Replicates]:
     return [replicates.pick(slice(first, first + size)) for first in range(0, replicates.n, size)]
 
 
-def _repetition(replicates: rt.Replicates, s: int) -> dict[str, Any]:
+def _repetition(replicates: rt.Replicates, s: int) -> Row:
     chosen = rt.judge(replicates, test="cook").tests[0]
-    names = [function.name for function in replicates.functions]
-    best = names.index(chosen.f)
+    best = [function.name for function in replicates.functions].index(chosen.f)
     held = slice(s, 2 * s)
     return {
         "s": s,
@@ -117,7 +111,7 @@ def _log_p(replicates: rt.Replicates, column: int, rows: slice, test: Any = rt.u
     return float(np.log(test(replicates.u[rows, column], z=replicates.z[rows, column]).pvalue))
 
 
-def _control(many: int, seed: int) -> list[dict[str, Any]]:
+def _control(many: int, seed: int) -> list[Row]:
     """Choose x* for the exact posterior, and test it on both halves."""
     s, procedure = _CONTROL_SIZE, FittedGP(TRUE_KERNEL, scale=1.0)
     study = rt.Study(BELIEF, observe, procedure, f=FAMILY, seed=seed, batch=2 * s * many)
@@ -129,46 +123,43 @@ def _control(many: int, seed: int) -> list[dict[str, Any]]:
     return found
 
 
-def _sizes(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _sizes(found: Sequence[Row]) -> Row:
     """Return how often a calibrated procedure is rejected at 5 % by either half."""
     rejected = {key: float(np.mean([one[key] <= np.log(0.05) for one in found])) for key in ("same", "held")}
     return {**rejected, "repetitions": len(found), "s": _CONTROL_SIZE}
 
 
-def _row(s: int, found: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    row: dict[str, Any] = {"s": s, "S": 2 * s}
+def _row(s: int, found: Sequence[Row]) -> Row:
+    row: Row = {"s": s, "S": 2 * s}
     for key in ("log_p", "log_p_base", "log_p_default", "log_p_default_base", "x"):
-        values = np.array([one[key] for one in found])
+        values = np.array(column(found, key))
         row[key], row[f"{key}_se"] = float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
-    row["p_default"] = float(np.exp(np.median([one["log_p_default"] for one in found])))
-    squares = np.mean([one["squares"] for one in found], axis=0)
+    row["p_default"] = float(np.exp(np.median(column(found, "log_p_default"))))
+    squares = np.mean(column(found, "squares"), axis=0)
     row["mean_z2_base"], row["mean_z2_end"] = float(squares[BASELINE]), float(squares[-1])
-    row["n_needed_base"] = _needed(squares[BASELINE])
-    row["n_needed"] = _needed(squares[-1])
-    known = REFERENCE.get(s)
-    row["reference"], row["reference_base"] = (known[0], known[2]) if known else (None, None)
+    row["n_needed_base"], row["n_needed"] = _needed(squares[BASELINE]), _needed(squares[-1])
+    row["reference"], _, row["reference_base"], _ = REFERENCE.get(s, (None,) * 4)
     return row
 
 
 def _needed(square: float) -> int | None:
     """Return how many held-out replicates find an error of this size with 80 % power at 5 %."""
-    return int(rt.plan(spread=float(np.sqrt(square))).n) if abs(square - 1) > 1e-3 else None
+    return int(rt.planning.plan(spread=float(np.sqrt(square))).n) if abs(square - 1) > 1e-3 else None
 
 
-def _curve(s: int, found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _curve(s: int, found: Sequence[Row]) -> Row:
     """Return log p over x: of the first repetition's choosing half, and averaged over held-out halves."""
-    mean = np.mean([one["testing"] for one in found], axis=0)
     return {
         "s": s,
         "x": list(GRID),
         "choosing": found[0]["choosing"],
-        "mean": mean.tolist(),
+        "mean": np.mean(column(found, "testing"), axis=0).tolist(),
         "best": found[0]["x"],
-        "all_best": [one["x"] for one in found],
+        "all_best": column(found, "x"),
     }
 
 
-def lines(data: dict[str, Any]) -> list[str]:
+def lines(data: Data) -> list[str]:
     """Print mean log p beside the reference, where the best x is, and what re-using the choosing half does."""
     settings, control = data["settings"], data["control"]
     text = [
@@ -198,7 +189,7 @@ def lines(data: dict[str, Any]) -> list[str]:
     return text
 
 
-def _cell(row: dict[str, Any], key: str) -> str:
+def _cell(row: Row, key: str) -> str:
     return f"{row[key]:.2f} ({row[key + '_se']:.2f})"
 
 
@@ -206,32 +197,24 @@ def _known(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def draw(data: dict[str, Any]) -> Figure:
+def draw(data: Data) -> Figure:
     """Draw log p over x for two sizes, mean log p over S, and the size of the test on either half."""
-    from matplotlib.figure import Figure as NewFigure
-
-    from .style import footnote, journal
-
-    with journal():
-        figure = NewFigure(figsize=(7.2, 4.6))
+    with sheet(7.2, 4.6, margin=0.06) as figure:
         axes = figure.subplots(2, 2)
         for axis, letter, curve in zip(axes[0], "ab", data["curves"], strict=True):
             _draw_curve(axis, curve)
             axis.set_title(f"({letter}) choosing $x$ with $s = {curve['s']}$", loc="left")
         _draw_means(axes[1, 0], data)
         _draw_control(axes[1, 1], data["control"])
-        figure.get_layout_engine().set(rect=(0, 0.06, 1, 0.94))  # type: ignore[union-attr, call-arg]
         handles, labels = axes[0, 0].get_legend_handles_labels()
-        titled = [f"(a, b) {labels[0]}", *labels[1:]]
-        figure.legend(handles, titled, loc="lower left", ncols=3, borderaxespad=0.2)
+        labels[0] = f"(a, b) {labels[0]}"
+        figure.legend(handles, labels, loc="lower left", ncols=3, borderaxespad=0.2)
         settings = data["settings"]
         footnote(figure, f"{settings['repetitions']} repetitions, seed {settings['seed']}; bars: standard errors")
     return figure
 
 
-def _draw_curve(axis: Axes, curve: dict[str, Any]) -> None:
-    from .style import COLOURS, NULL
-
+def _draw_curve(axis: Axes, curve: Data) -> None:
     axis.axhline(-1, color=NULL, lw=1, label="mean if calibrated")
     axis.plot(curve["x"], curve["choosing"], color=COLOURS[0], label="first repetition, choosing half")
     axis.plot(curve["x"], curve["mean"], "--", color=COLOURS[1], label="mean, held-out halves")
@@ -246,33 +229,22 @@ def _draw_curve(axis: Axes, curve: dict[str, Any]) -> None:
     axis.set(xlabel="$x$ (ticks at the bottom: $x^*$ of all repetitions)", ylabel="$\\log p$", xlim=(-0.01, 1.01))
 
 
-def _draw_means(axis: Axes, data: dict[str, Any]) -> None:
-    from .style import COLOURS, MARKERS, NULL, STYLES
-
+def _draw_means(axis: Axes, data: Data) -> None:
     rows = data["rows"]
     axis.axhline(-1, color=NULL, lw=1, label="mean if calibrated")
     series = (("log_p", "at $x^*$"), ("log_p_base", "at $x_b$"), ("log_p_default", "at $x^*$, default test"))
     for i, (key, label) in enumerate(series):
-        axis.errorbar(
-            [row["S"] for row in rows],
-            [row[key] for row in rows],
-            [row[f"{key}_se"] for row in rows],
-            fmt=STYLES[i] + MARKERS[i],
-            color=COLOURS[i],
-            capsize=2,
-            label=label,
-        )
+        x, y, error = (column(rows, name) for name in ("S", key, f"{key}_se"))
+        axis.errorbar(x, y, error, fmt=STYLES[i] + MARKERS[i], color=COLOURS[i], capsize=2, label=label)
     known = [row for row in rows if row["reference"] is not None]
-    both = [row[key] for key in ("reference", "reference_base") for row in known]
-    axis.plot([row["S"] for row in known] * 2, both, "x", color="k", ms=6, mew=0.8, zorder=5, label="reference")
+    both = column(known, "reference") + column(known, "reference_base")
+    axis.plot(column(known, "S") * 2, both, "x", color="k", ms=6, mew=0.8, zorder=5, label="reference")
     axis.set(xlabel="$S$", ylabel="mean $\\log p$")
     axis.set_title("(c) the chosen $x$ wins", loc="left")
     axis.legend(loc="lower left")
 
 
-def _draw_control(axis: Axes, control: dict[str, Any]) -> None:
-    from .style import COLOURS, MARKERS, NULL
-
+def _draw_control(axis: Axes, control: Data) -> None:
     axis.axhline(0.05, color=NULL, lw=1, label="nominal 0.05")
     for i, (key, where) in enumerate((("same", "on the half\nthat chose"), ("held", "on the\nheld-out half"))):
         rate = control[key]
@@ -281,8 +253,7 @@ def _draw_control(axis: Axes, control: dict[str, Any]) -> None:
         axis.annotate(f"{rate:.3f}", (i, rate), (8, 5), textcoords="offset points", fontsize=8)
         axis.annotate(where, (i, 0), (0, -4), xycoords=("data", "axes fraction"), textcoords="offset points", **_BELOW)
     axis.set(xlim=(-0.6, 1.6), ylim=(0, 0.75), xticks=[], ylabel="rejected at 5 %")
-    title = f"(d) a calibrated control, $s = {control['s']}$, {control['repetitions']} repetitions"
-    axis.set_title(title, loc="left")
+    axis.set_title(f"(d) a calibrated control, $s = {control['s']}$, {control['repetitions']} repetitions", loc="left")
     axis.legend(loc="upper right")
 
 

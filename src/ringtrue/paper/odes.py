@@ -7,20 +7,17 @@ today. Where the paper leaves a choice open, docs/odes.md says which was made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import ringtrue as rt
 from ringtrue.procedures import ode
+from ringtrue.values import Floats
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-Floats = NDArray[np.float64]
+from .rows import Data, Progress, Row, chosen
+from .style import COLOURS, MARKERS, NULL, Axes, Figure, footnote, sheet
 
 TITLE = "Probabilistic ODE solvers on Lotka and Volterra's equations"
 QUICK = 0.25
@@ -63,9 +60,7 @@ def study(solver: Any, n: int, seed: int) -> rt.Study:
     return rt.Study(ode.lotka_volterra(), ode.equation, solver, f=family, seed=seed, batch=min(n, _BATCH))
 
 
-def make(
-    *, scale: float = QUICK, seed: int = 0, progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
-) -> dict[str, Any]:
+def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> Data:
     """Run every solver at both sizes; a scale below 1 shortens the second."""
     sizes = {"paper": PAPER, "today": max(round(TODAY * scale), 2 * PAPER)}
     jobs = [(when, n, name) for when, n in sizes.items() for name in SOLVERS]
@@ -75,13 +70,13 @@ def make(
     return {"settings": settings, "rows": rows, "belief": truth.round(5).tolist()}
 
 
-def _row(when: str, n: int, name: str, seed: int) -> dict[str, Any]:
+def _row(when: str, n: int, name: str, seed: int) -> Row:
     # One seed per size: all solvers meet the same equations.
     ran = rt.run(study(SOLVERS[name], n, 2 * seed + (when == "today")), n=n, on_failure="record", progress="off")
     default, ks = rt.judge(ran), rt.judge(ran, test="ks")
     rng = np.random.default_rng([seed, n])
     values, fresh = ran.weak_value[ran.kept], ran.reference[: int(ran.kept.sum())]
-    row: dict[str, Any] = {"when": when, "solver": name, "n": n, "lost": len(ran.failures)}
+    row: Row = {"when": when, "solver": name, "n": n, "lost": len(ran.failures)}
     row["p_mmd"] = rt.twosample.mmd(values, fresh, rng=rng).pvalue
     for j, part in enumerate(COMPONENTS):
         u = ran.u[ran.kept, j]
@@ -90,11 +85,8 @@ def _row(when: str, n: int, name: str, seed: int) -> dict[str, Any]:
         row[f"covers_50_{part}"] = float((np.abs(u - 0.5) < 0.25).mean())
         row[f"covers_90_{part}"] = float((np.abs(u - 0.5) < 0.45).mean())
         for measure in (m for m in default.measures if m.f == part and m.name in ("spread", "bias")):
-            row |= {
-                f"{measure.name}_{part}": measure.estimate,
-                f"{measure.name}_{part}_low": measure.low,
-                f"{measure.name}_{part}_high": measure.high,
-            }
+            key = f"{measure.name}_{part}"
+            row |= {key: measure.estimate, f"{key}_low": measure.low, f"{key}_high": measure.high}
         row[f"u_{part}"] = np.sort(u).round(4).tolist()
     row["drawn"] = values[:PAPER].round(5).tolist()
     row["verdict"], row["sentence"] = default.verdict.words, default.sentence
@@ -106,13 +98,13 @@ def _p(result: rt.Result, name: str) -> float:
     return next(float(test.pvalue) for test in result.tests if test.level == "strong" and test.f == name)
 
 
-def lines(data: dict[str, Any]) -> list[str]:
+def lines(data: Data) -> list[str]:
     """Say what came out, beside the reference, and a sentence for every solver."""
     text = [
         f"{data['settings']['n_paper']} draws, as in the paper (in brackets: medians of 20 repetitions elsewhere)",
         "solver               KS p, prey             KS p, predators        covers 50 %  covers 90 %  MMD p  lost",
     ]
-    for row in _rows(data, "paper"):
+    for row in chosen(data["rows"], when="paper"):
         p, half, most = REFERENCE[row["solver"]]
         cells = [f"{row[f'p_ks_{part}']:<8.1g} ({p[j]:.1g})" for j, part in enumerate(COMPONENTS)]
         covers = [
@@ -124,59 +116,45 @@ def lines(data: dict[str, Any]) -> list[str]:
             f"{row['lost']}"
         )
     text.append(f"{data['settings']['n']} draws, the default test, and how far off:")
-    text.extend(f"{row['solver']}: {row['sentence']}" for row in _rows(data, "today"))
+    text.extend(f"{row['solver']}: {row['sentence']}" for row in chosen(data["rows"], when="today"))
     return text
 
 
-def _rows(data: dict[str, Any], when: str) -> list[dict[str, Any]]:
-    return [row for row in data["rows"] if row["when"] == when]
-
-
-def draw(data: dict[str, Any]) -> dict[str, Figure]:
+def draw(data: Data) -> dict[str, Figure]:
     """Draw the paper's figure, and the one to draw today."""
-    from .style import journal
-
-    with journal():
-        return {"": _draw_paper(data), "today": _draw_today(data)}
+    return {"": _draw_paper(data), "today": _draw_today(data)}
 
 
-def _draw_paper(data: dict[str, Any]) -> Figure:
-    from matplotlib.figure import Figure as NewFigure
-
-    from .style import footnote
-
-    figure = NewFigure(figsize=(7.2, 4.4))
-    axes = figure.subplots(3, len(SOLVERS), sharex="row", sharey="row")
-    for column, row in zip(axes.T, _rows(data, "paper"), strict=True):
-        column[0].set_title(row["solver"].replace(" (", "\n("), fontsize=7.5)
-        for j, part in enumerate(COMPONENTS):
-            _histogram(column[j], np.array(row[f"u_{part}"]), 10)
-            _label(column[j], f"KS $p$ = {_number(row[f'p_ks_{part}'])}")
-        _scatter(column[2], data["belief"], row["drawn"])
-        _label(column[2], f"MMD $p$ = {_number(row['p_mmd'])}")
-    axes[0, 0].set_ylabel("prey\ncount")
-    axes[1, 0].set_ylabel("predators\ncount")
-    axes[2, 0].set_ylabel("predators at 10")
-    for axis in axes[1]:
-        axis.set_xlabel("$u$")
-    for axis in axes[2]:
-        axis.set_xlabel("prey at 10")
-    settings = data["settings"]
-    lost = sum(row["lost"] for row in _rows(data, "paper"))
-    figure.get_layout_engine().set(rect=(0, 0.03, 1, 0.97))  # type: ignore[union-attr, call-arg]
-    footnote(
-        figure,
-        f"{settings['n_paper']} draws, seed {settings['seed']}, {lost} lost; grey: where all counts lie in 99 % of "
-        f"calibrated figures; contours: the belief, points: one draw of each output",
-    )
+def _draw_paper(data: Data) -> Figure:
+    rows = chosen(data["rows"], when="paper")
+    with sheet(7.2, 4.4, margin=0.03) as figure:
+        axes = figure.subplots(3, len(SOLVERS), sharex="row", sharey="row")
+        for column, row in zip(axes.T, rows, strict=True):
+            column[0].set_title(row["solver"].replace(" (", "\n("), fontsize=7.5)
+            for axis, part in zip(column[:2], COMPONENTS, strict=True):
+                _histogram(axis, np.array(row[f"u_{part}"]), 10)
+                _label(axis, f"KS $p$ = {_number(row[f'p_ks_{part}'])}")
+            _scatter(column[2], data["belief"], row["drawn"])
+            _label(column[2], f"MMD $p$ = {_number(row['p_mmd'])}")
+            column[1].set_xlabel("$u$")
+            column[2].set_xlabel("prey at 10")
+        for axis, text in zip(axes[:, 0], ("prey\ncount", "predators\ncount", "predators at 10"), strict=True):
+            axis.set_ylabel(text)
+        footnote(
+            figure,
+            f"{_run(data['settings']['n_paper'], data, rows)}; grey: where all counts lie in 99 % of calibrated "
+            f"figures; contours: the belief, points: one draw of each output",
+        )
     return figure
+
+
+def _run(n: int, data: Data, rows: list[Row]) -> str:
+    return f"{n} draws, seed {data['settings']['seed']}, {sum(row['lost'] for row in rows)} lost"
 
 
 def _histogram(axis: Axes, u: Floats, bins: int) -> None:
     """Draw counts over the band that all calibrated counts of all histograms stay in with 99 % chance."""
     from scipy.special import bdtrik
-
-    from .style import COLOURS, NULL
 
     tail = 0.005 / (bins * 2 * len(SOLVERS))
     low, high = (float(bdtrik(p, len(u), 1 / bins)) for p in (tail, 1 - tail))
@@ -190,8 +168,6 @@ def _histogram(axis: Axes, u: Floats, bins: int) -> None:
 def _scatter(axis: Axes, belief: Any, drawn: Any) -> None:
     """Draw one draw of every output over contours of the belief that hold 50, 80 and 95 % of it."""
     from scipy.stats import gaussian_kde
-
-    from .style import COLOURS
 
     points, truth = np.log(np.maximum(np.array(drawn), 1e-3)).T, np.log(np.array(belief)).T
     density = gaussian_kde(truth)
@@ -214,41 +190,31 @@ def _number(p: float) -> str:
     return f"$10^{{{int(np.floor(np.log10(p)))}}}$" if p > 1e-300 else "$10^{-300}$ or less"
 
 
-def _draw_today(data: dict[str, Any]) -> Figure:
-    from matplotlib.figure import Figure as NewFigure
-
-    from .style import footnote
-
-    figure = NewFigure(figsize=(7.2, 5.2))
-    parts: Any = figure.subfigures(2, 1, height_ratios=(2, 1.1))
-    top, bottom = parts
-    rows = _rows(data, "today")
-    axes = top.subplots(len(COMPONENTS), len(SOLVERS), sharex=True, sharey=True)
-    for column, row in zip(axes.T, rows, strict=True):
-        column[0].set_title(row["solver"].replace(" (", "\n("), fontsize=7.5)
-        column[-1].set_xlabel("$u$")
-        for axis, part in zip(column, COMPONENTS, strict=True):
-            _excess(axis, np.array(row[f"u_{part}"]))
-            _label(axis, f"$p$ = {_number(row[f'p_default_{part}'])}")
-    for axis, part in zip(axes[:, 0], COMPONENTS, strict=True):
-        axis.set_ylabel(f"{part}\nECDF $- u$")
-    left, right = bottom.subplots(1, 2, sharey=True)
-    _forest(left, rows, "spread")
-    _forest(right, rows, "bias")
-    settings = data["settings"]
-    figure.get_layout_engine().set(rect=(0, 0.03, 1, 0.97))  # type: ignore[union-attr, call-arg]
-    footnote(
-        figure,
-        f"{settings['n']} draws, seed {settings['seed']}, {sum(row['lost'] for row in rows)} lost; grey: where 95 % of "
-        f"calibrated curves lie; bars: simultaneous 95 % intervals, arrows: unbounded",
-    )
+def _draw_today(data: Data) -> Figure:
+    rows = chosen(data["rows"], when="today")
+    with sheet(7.2, 5.2, margin=0.03) as figure:
+        parts: Any = figure.subfigures(2, 1, height_ratios=(2, 1.1))
+        axes = parts[0].subplots(len(COMPONENTS), len(SOLVERS), sharex=True, sharey=True)
+        for column, row in zip(axes.T, rows, strict=True):
+            column[0].set_title(row["solver"].replace(" (", "\n("), fontsize=7.5)
+            column[-1].set_xlabel("$u$")
+            for axis, part in zip(column, COMPONENTS, strict=True):
+                _excess(axis, np.array(row[f"u_{part}"]))
+                _label(axis, f"$p$ = {_number(row[f'p_default_{part}'])}")
+        for axis, part in zip(axes[:, 0], COMPONENTS, strict=True):
+            axis.set_ylabel(f"{part}\nECDF $- u$")
+        for axis, measure in zip(parts[1].subplots(1, 2, sharey=True), ("spread", "bias"), strict=True):
+            _forest(axis, rows, measure)
+        footnote(
+            figure,
+            f"{_run(data['settings']['n'], data, rows)}; grey: where 95 % of calibrated curves lie; "
+            f"bars: simultaneous 95 % intervals, arrows: unbounded",
+        )
     return figure
 
 
 def _excess(axis: Axes, u: Floats) -> None:
     """Draw the ECDF minus the diagonal, over its simultaneous band."""
-    from .style import COLOURS, NULL
-
     # Counted in cells the band is exact at every point that is drawn; between its own points it would not be.
     band = rt.uniformity.band(len(u), draws=_CELLS - 1)
     grid, share = np.asarray(band.points), np.searchsorted(u, band.points, side="left") / len(u)
@@ -257,10 +223,8 @@ def _excess(axis: Axes, u: Floats) -> None:
     axis.set(xlim=(0, 1), ylim=(-0.8, 0.8), xticks=(0, 0.5, 1))
 
 
-def _forest(axis: Axes, rows: list[dict[str, Any]], measure: str) -> None:
+def _forest(axis: Axes, rows: list[Row], measure: str) -> None:
     """Draw a measure of all solvers with its interval; where an end is unbounded, an arrow to the edge."""
-    from .style import COLOURS, MARKERS, NULL
-
     low, high = (0.1, 60.0) if measure == "spread" else (-1.5, 12.0)
     axis.axvline(1.0 if measure == "spread" else 0.0, color=NULL, lw=0.8)
     for j, part in enumerate(COMPONENTS):

@@ -9,23 +9,21 @@ the paper's claim that it is holds for linear test functions, and one of those i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 import ringtrue as rt
 from ringtrue.distributions import Distribution, Law
 from ringtrue.functions import Context, Sees, TestFunction
+from ringtrue.values import Floats
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-Floats = NDArray[np.float64]
+from .examples import scale_distance
+from .rows import Data, Progress, Row, chosen, needed_by_ks, p_text
+from .style import COLOURS, NULL, STYLES, Axes, Figure, footnote, sheet
 
 TITLE = "Richardson's iteration: calibrated for linear test functions only"
 QUICK = 0.1
@@ -130,9 +128,7 @@ class OneDimensional:
 FUNCTIONS = (rt.identity, rt.Distance(0.0, 1.0, "theta^2"), Cubic())
 
 
-def make(
-    *, scale: float = QUICK, seed: int = 0, progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
-) -> dict[str, Any]:
+def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> Data:
     """Run the iteration for three step sizes: distances and curves of three test functions and of the weak test."""
     n = max(round(REALISATIONS * scale), 100)
     rows, curves = [], []
@@ -145,7 +141,7 @@ def make(
     return {"settings": {"n": n, "seed": seed, "scale": scale}, "rows": rows, "curves": curves, "band": shown}
 
 
-def _one(factor: float, n: int, seed: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _one(factor: float, n: int, seed: int) -> tuple[list[Row], list[Data]]:
     belief = Scalar(rt.Normal(0.0, 1.0))
     study = rt.Study(belief, lambda theta: theta, OneDimensional(factor), f=FUNCTIONS, seed=seed, batch=n)
     replicates = rt.run(study, n=n, progress="off")
@@ -160,7 +156,7 @@ def _one(factor: float, n: int, seed: int) -> tuple[list[dict[str, Any]], list[d
             "ks_exact": exact,
             "p_ks": ks[kind].pvalue,
             "p_default": default[kind].pvalue,
-            "n_needed": _needed(u, exact),
+            "n_needed": needed_by_ks(exact, np.arange(1, n + 1) / n - np.sort(u)),
         }
         for kind, u, exact in zip(KINDS, samples, exact_distances(factor), strict=True)
     ]
@@ -170,26 +166,12 @@ def _one(factor: float, n: int, seed: int) -> tuple[list[dict[str, Any]], list[d
 
 def _rows(result: rt.Result) -> dict[str, Any]:
     strong = {row.f: row for row in result.tests if row.level == "strong"}
-    weak = next(row for row in result.tests if row.level == "weak" and row.f == "theta")
-    return {**strong, "weak": weak}
+    return {**strong, "weak": next(row for row in result.tests if row.level == "weak" and row.f == "theta")}
 
 
-def _curve(factor: float, kind: str, u: Floats, points: Floats) -> dict[str, Any]:
+def _curve(factor: float, kind: str, u: Floats, points: Floats) -> Data:
     below = np.searchsorted(np.sort(u), points, side="right") / len(u)
     return {"g": factor, "kind": kind, "difference": (below - points).tolist()}
-
-
-def _needed(u: Floats, distance: float) -> int | None:
-    """Return how many realisations the Kolmogorov test needs for 80 % power at 5 %.
-
-    1.25 / D^2 where the law of u crosses the uniform one, 1.7 / D^2 where it lies on one side of it.
-    """
-    if distance < 1e-6:
-        return None
-    ordered = np.sort(u)
-    gap = np.arange(1, len(u) + 1) / len(u) - ordered
-    both = min(gap.max(), -gap.min()) > distance / 2
-    return math.ceil((1.25 if both else 1.7) / distance**2)
 
 
 def exact_distances(factor: float) -> tuple[float, float, float, float]:
@@ -203,9 +185,7 @@ def exact_distances(factor: float) -> tuple[float, float, float, float]:
     theta = special.ndtri((np.arange(400_000) + 0.5) / 400_000)  # equally likely points: errors of order 1e-5
     output = Scalar(rt.Normal((1 - factor) * theta, abs(factor)))
     strong = [_distance(output.marginal(f), f.evaluate(theta, Context(1))) for f in FUNCTIONS]
-    sd = math.sqrt(factor**2 + (1 - factor) ** 2)
-    x = math.sqrt(2 * math.log(sd) / (1 - sd**-2))  # where the two densities are equal
-    return 0.0, strong[1], strong[2], float(abs(special.ndtr(x / sd) - special.ndtr(x)))
+    return 0.0, strong[1], strong[2], scale_distance(math.sqrt(factor**2 + (1 - factor) ** 2))
 
 
 def _distance(law: Law | None, truth: Floats) -> float:
@@ -213,7 +193,7 @@ def _distance(law: Law | None, truth: Floats) -> float:
     return float(rt.uniformity.ks(law.cdf(truth)).statistic)
 
 
-def lines(data: dict[str, Any]) -> list[str]:
+def lines(data: Data) -> list[str]:
     """Print distances beside the exact ones, and what they mean."""
     text = [
         f"Richardson, one step with error factor g, n = {data['settings']['n']}: output N((1-g) theta, g^2).",
@@ -221,54 +201,36 @@ def lines(data: dict[str, Any]) -> list[str]:
     ]
     for row in data["rows"]:
         text.append(
-            f"{row['g']:<4g}  {row['kind']:<17}  {row['ks']:<11.5f}  {row['ks_exact']:.5f}  {_p(row['p_ks']):<8}  "
-            f"{_p(row['p_default']):<11}  {row['n_needed'] or 'none'}"
+            f"{row['g']:<4g}  {row['kind']:<17}  {row['ks']:<11.5f}  {row['ks_exact']:.5f}  {p_text(row['p_ks']):<8}  "
+            f"{p_text(row['p_default']):<11}  {row['n_needed'] or 'none'}"
         )
     return [*text, *(_conclusion(data, factor) for factor in FACTORS)]
 
 
-def _conclusion(data: dict[str, Any], factor: float) -> str:
+def _conclusion(data: Data, factor: float) -> str:
     """Say which tests see the error at 5 %, shared between the four."""
-    seen = [row["kind"] for row in data["rows"] if row["g"] == factor and row["p_default"] <= 0.05 / len(KINDS)]
+    seen = [row["kind"] for row in chosen(data["rows"], g=factor) if row["p_default"] <= 0.05 / len(KINDS)]
     blind = [kind for kind in KINDS if kind not in seen]
     return f"g = {factor:g}: rejected by {', '.join(seen) or 'none'}; not by {', '.join(blind) or 'none'}."
 
 
-def _p(p: float) -> str:
-    return "< 1e-300" if p < 1e-300 else f"{p:.2g}"
-
-
-def draw(data: dict[str, Any]) -> Figure:
+def draw(data: Data) -> Figure:
     """Draw the empirical distribution of u minus the uniform one, a panel per step size, with a simultaneous band."""
-    from matplotlib.figure import Figure as NewFigure
-
-    from .style import footnote, journal
-
-    with journal():
-        figure = NewFigure(figsize=(7.2, 2.7))
+    with sheet(7.2, 2.7, margin=0.09) as figure:
         axes = figure.subplots(1, len(FACTORS), sharex=True)
         for axis, letter, factor in zip(axes, "abc", FACTORS, strict=True):
             _draw_panel(axis, data, factor)
             axis.set_title(f"({letter}) $g = {factor:g}$", loc="left")
         axes[0].set_ylabel("ECDF of $u$ minus uniform")
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.get_layout_engine().set(rect=(0, 0.09, 1, 0.91))  # type: ignore[union-attr, call-arg]
-        figure.legend(handles, labels, loc="lower left", ncols=5, borderaxespad=0.2)
-        settings = data["settings"]
-        footnote(figure, f"n = {settings['n']}, seed {settings['seed']}")
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="lower left", ncols=5, borderaxespad=0.2)
+        footnote(figure, f"n = {data['settings']['n']}, seed {data['settings']['seed']}")
     return figure
 
 
-def _draw_panel(axis: Axes, data: dict[str, Any], factor: float) -> None:
-    from .style import COLOURS, NULL, STYLES
-
-    band = {key: np.array(value) for key, value in data["band"].items()}
-    points = band["points"]
-    axis.fill_between(
-        points, band["low"] - points, band["high"] - points, color=NULL, alpha=0.6, lw=0, label="95 % band"
-    )
+def _draw_panel(axis: Axes, data: Data, factor: float) -> None:
+    points, low, high = (np.array(data["band"][key]) for key in ("points", "low", "high"))
+    axis.fill_between(points, low - points, high - points, color=NULL, alpha=0.6, lw=0, label="95 % band")
     labels = ("$\\theta$", "$\\theta^2$", "$\\theta^3-3\\theta$", "weak, $\\theta$")
-    curves = [curve for curve in data["curves"] if curve["g"] == factor]
-    for i, curve in enumerate(curves):
+    for i, curve in enumerate(chosen(data["curves"], g=factor)):
         axis.plot(points, curve["difference"], STYLES[i], color=COLOURS[i], label=labels[i])
     axis.set(xlabel="$u$", xlim=(0, 1))

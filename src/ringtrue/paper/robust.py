@@ -9,21 +9,17 @@ realisations it used: here a variance, and ten thousand per point.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import optimize, special
 
 import ringtrue as rt
+from ringtrue.values import Floats
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-Floats = NDArray[np.float64]
+from .rows import Data, Progress, Row, chosen, column, needed_by_ks, p_text
+from .style import COLOURS, FLOOR, MARKERS, NULL, STYLES, Axes, Figure, footnote, sheet
 
 TITLE = "Robust calibration: Bayes and fractional posteriors under contaminated data"
 QUICK = 1.0
@@ -38,21 +34,13 @@ SHARES = (0.0, 0.025, 0.05, 0.075, 0.1, 0.125, 0.15, 0.1875, 0.25, 0.3, 0.4, 0.5
 #: Kolmogorov distances of the two-component mixtures by (power, eps), belief variance 3, maximised on a fine grid
 #: independently of this module; and the share at which Bayes becomes worse than the fractional posterior.
 REFERENCE = {
-    (1.0, 0.1): 0.08418,
-    (1.0, 0.3): 0.25253,
-    (1.0, 0.5): 0.42088,
-    (1.0, 1.0): 0.84175,
-    (0.1, 0.0): 0.02813,
-    (0.1, 0.1): 0.03751,
-    (0.1, 0.3): 0.07367,
-    (0.1, 0.5): 0.13006,
-    (0.1, 1.0): 0.28113,
-    (0.3, 0.0): 0.04857,
-    (0.3, 0.1): 0.06212,
-    (0.3, 0.3): 0.14002,
-    (0.3, 1.0): 0.57364,
-}
+    (1.0, 0.1): 0.08418, (1.0, 0.3): 0.25253, (1.0, 0.5): 0.42088, (1.0, 1.0): 0.84175,
+    (0.1, 0.0): 0.02813, (0.1, 0.1): 0.03751, (0.1, 0.3): 0.07367, (0.1, 0.5): 0.13006, (0.1, 1.0): 0.28113,
+    (0.3, 0.0): 0.04857, (0.3, 0.1): 0.06212, (0.3, 0.3): 0.14002, (0.3, 1.0): 0.57364,
+}  # fmt: skip
 REFERENCE_CROSSINGS = {0.1: 0.037, 0.2: 0.059, 0.3: 0.068}
+#: Values of z among which the largest gap between two laws is looked for.
+_POINTS = np.linspace(-9, 9, 721)
 
 
 @dataclass(frozen=True)
@@ -93,16 +81,11 @@ def exact_distance(share: float, power: float, variance: float = 3.0) -> float:
     >>> round(exact_distance(0.1, 1.0), 5)
     0.08418
     """
-    q = np.linspace(-9, 9, 721)
-    top = int(np.argmax(np.abs(excess(share, power, variance, q))))
-    step = q[1] - q[0]
-    found = optimize.minimize_scalar(
-        lambda x: -abs(float(excess(share, power, variance, x))),
-        bounds=(q[top] - step, q[top] + step),
-        method="bounded",
-        options={"xatol": 1e-10},
-    )
-    return float(-found.fun)
+    top = _POINTS[np.argmax(np.abs(excess(share, power, variance, _POINTS)))]
+    step = _POINTS[1] - _POINTS[0]
+    gap = lambda x: -abs(float(excess(share, power, variance, x)))  # noqa: E731
+    near = (top - step, top + step)
+    return -float(optimize.minimize_scalar(gap, bounds=near, method="bounded", options={"xatol": 1e-10}).fun)
 
 
 def crossing(power: float, variance: float = 3.0) -> float:
@@ -120,13 +103,7 @@ def crossing(power: float, variance: float = 3.0) -> float:
     return float(optimize.brentq(gap, 0.0, 0.5, xtol=1e-8))
 
 
-def make(
-    *,
-    scale: float = QUICK,
-    seed: int = 0,
-    progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
-    variance: float = 3.0,
-) -> dict[str, Any]:
+def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter, variance: float = 3.0) -> Data:
     """Run every procedure at every share of outliers.
 
     ``variance`` is the belief's; 9 is the other reading of the paper's N(0, 3).
@@ -144,7 +121,7 @@ def make(
     return {"settings": settings, "rows": rows, "curves": curves, "crossings": crossings}
 
 
-def _row(power: float, share: float, variance: float, *, n: int, seed: int) -> dict[str, Any]:
+def _row(power: float, share: float, variance: float, *, n: int, seed: int) -> Row:
     belief = rt.Normal(0.0, math.sqrt(variance))
     procedure = rt.procedures.NormalMean(power=power)
     study = rt.Study(belief, Contaminated(share), procedure, f=rt.identity, seed=seed, batch=n)
@@ -160,33 +137,21 @@ def _row(power: float, share: float, variance: float, *, n: int, seed: int) -> d
         "p_cook": tests["cook"].pvalue,
         "p_default": tests["combination"].pvalue,
         "mean_z2": float(np.square(replicates.z[:, 0]).mean()),
-        "n_needed": _needed(exact, share, power, variance),
+        "n_needed": needed_by_ks(exact, excess(share, power, variance, _POINTS)),
         "n_needed_default": _needed_default(share, power, variance),
     }
-
-
-def _needed(distance: float, share: float, power: float, variance: float) -> int | None:
-    """Return how many realisations the Kolmogorov test needs for 80 % power at 5 %; none suffice if calibrated.
-
-    1.25 / D^2 where the law of u crosses the uniform one (errors of spread), 1.7 / D^2 where it lies on one side.
-    """
-    if distance < 1e-6:
-        return None
-    gaps = excess(share, power, variance, np.linspace(-9, 9, 721))
-    both = min(gaps.max(), -gaps.min()) > distance / 2
-    return math.ceil((1.25 if both else 1.7) / distance**2)
 
 
 def _needed_default(share: float, power: float, variance: float) -> int | None:
     """Return how many the default test needs, from the mean and the mean square of z, whichever shows first."""
     clean, mean, sd = mixture(power, variance)
     spread = math.sqrt((1 - share) * clean**2 + share * (mean**2 + sd**2))
-    asked = [rt.plan(bias=share * mean)] if share else []
-    asked += [rt.plan(spread=spread)] if abs(spread - 1) > 1e-6 else []
+    asked = [rt.planning.plan(bias=share * mean)] if share else []
+    asked += [rt.planning.plan(spread=spread)] if abs(spread - 1) > 1e-6 else []
     return min((int(one.n) for one in asked), default=None)
 
 
-def _crossing(power: float, rows: list[dict[str, Any]], variance: float) -> dict[str, float | None]:
+def _crossing(power: float, rows: list[Row], variance: float) -> dict[str, float | None]:
     """Return the exact cross-over with Bayes and the measured one, interpolated between the shares."""
     measured = {(row["power"], row["eps"]): row["ks"] for row in rows}
     gaps = [measured[1.0, eps] - measured[power, eps] for eps in SHARES]
@@ -198,7 +163,7 @@ def _crossing(power: float, rows: list[dict[str, Any]], variance: float) -> dict
     return {"power": power, "exact": crossing(power, variance), "measured": found}
 
 
-def lines(data: dict[str, Any]) -> list[str]:
+def lines(data: Data) -> list[str]:
     """Say what came out: distances beside the exact ones, cross-overs, and where the chi-squared test is blind."""
     settings = data["settings"]
     text = [
@@ -210,7 +175,7 @@ def lines(data: dict[str, Any]) -> list[str]:
             needed = f"{row['n_needed'] or 'inf'} / {row['n_needed_default'] or 'inf'}"
             text.append(
                 f"{_name(row['power']):<11}  {row['eps']:<5g}  {row['ks']:<11.5f}  {row['ks_exact']:.5f}  "
-                f"{_p(row['p_ks']):<8}  {_p(row['p_default']):<11}  {needed}"
+                f"{p_text(row['p_ks']):<8}  {p_text(row['p_default']):<11}  {needed}"
             )
     for item in data["crossings"]:
         seen = "not on the grid" if item["measured"] is None else f"{item['measured']:.3f}"
@@ -227,50 +192,37 @@ def lines(data: dict[str, Any]) -> list[str]:
     return text
 
 
-def _blind(data: dict[str, Any]) -> dict[str, Any]:
-    return next(row for row in data["rows"] if (row["power"], row["eps"]) == BLIND)
+def _blind(data: Data) -> Row:
+    return chosen(data["rows"], power=BLIND[0], eps=BLIND[1])[0]
 
 
 def _name(power: float) -> str:
     return "Bayes" if power == 1 else f"t = {power:g}"
 
 
-def _p(p: float) -> str:
-    return "< 1e-300" if p < 1e-300 else f"{p:.2g}"
-
-
-def draw(data: dict[str, Any]) -> Figure:
+def draw(data: Data) -> Figure:
     """Draw the distances over the share of outliers, their cross-overs, and the p-values of three tests."""
-    from matplotlib.figure import Figure as NewFigure
-
-    from .style import footnote, journal
-
-    with journal():
-        figure = NewFigure(figsize=(7.2, 2.6))
+    with sheet(7.2, 2.6, margin=0.04) as figure:
         axes = figure.subplots(1, 3)
         _draw_distances(axes[0], data, limit=1.0)
         _draw_distances(axes[1], data, limit=0.12)
         _draw_pvalues(axes[2], data)
-        for axis, letter, title in zip(
-            axes, "abc", ("all shares", "the cross-over", "three tests, t = 0.1"), strict=True
-        ):
-            axis.set_title(f"({letter}) {title}", loc="left")
+        titles = ("(a) all shares", "(b) the cross-over", "(c) three tests, t = 0.1")
+        for axis, title in zip(axes, titles, strict=True):
+            axis.set_title(title, loc="left")
         settings = data["settings"]
-        figure.get_layout_engine().set(rect=(0, 0.04, 1, 0.96))  # type: ignore[union-attr, call-arg]
         footnote(figure, f"n = {settings['n']} per point, seed {settings['seed']}, lines: exact, markers: measured")
     return figure
 
 
-def _draw_distances(axis: Axes, data: dict[str, Any], *, limit: float) -> None:
-    from .style import COLOURS, MARKERS, NULL, STYLES
-
+def _draw_distances(axis: Axes, data: Data, *, limit: float) -> None:
     critical = 1.358 / math.sqrt(data["settings"]["n"])
     axis.axhspan(0, critical, color=NULL, alpha=0.35, lw=0, label="5 % test accepts")
     for i, curve in enumerate(data["curves"]):
         axis.plot(curve["eps"], curve["ks"], STYLES[i], color=COLOURS[i])
-        rows = [row for row in data["rows"] if row["power"] == curve["power"] and row["eps"] <= limit]
+        rows = [row for row in chosen(data["rows"], power=curve["power"]) if row["eps"] <= limit]
         label = _name(curve["power"])
-        axis.plot([r["eps"] for r in rows], [r["ks"] for r in rows], MARKERS[i], color=COLOURS[i], ms=3, label=label)
+        axis.plot(column(rows, "eps"), column(rows, "ks"), MARKERS[i], color=COLOURS[i], ms=3, label=label)
     axis.set(xlabel="share of outliers $\\epsilon$", xlim=(-0.02 * limit, 1.02 * limit), ylim=(0, 0.9))
     if limit == 1:
         axis.set_ylabel("KS distance of $u$ from uniform")
@@ -281,26 +233,17 @@ def _draw_distances(axis: Axes, data: dict[str, Any], *, limit: float) -> None:
     for i, item in enumerate(data["crossings"], start=1):
         height = exact_distance(item["exact"], 1.0, variance)
         axis.plot(item["exact"], height, "o", ms=8, mfc="none", mec=COLOURS[i], mew=1)
-        axis.annotate(
-            f"{item['exact']:.3f}", (item["exact"], height), (-4, 6), textcoords="offset points", ha="right", fontsize=7
-        )
+        share = axis.annotate(f"{item['exact']:.3f}", (item["exact"], height), (-4, 6), textcoords="offset points")
+        share.set(ha="right", fontsize=7)
 
 
-def _draw_pvalues(axis: Axes, data: dict[str, Any]) -> None:
-    from .style import COLOURS, MARKERS, NULL, STYLES
-
-    rows = [row for row in data["rows"] if row["power"] == BLIND[0]]
-    floor = 1e-30
+def _draw_pvalues(axis: Axes, data: Data) -> None:
+    rows = chosen(data["rows"], power=BLIND[0])
     axis.axhspan(0.05, 1, color=NULL, alpha=0.35, lw=0)
     for i, (key, label) in enumerate((("p_cook", "$\\chi^2$"), ("p_ks", "KS"), ("p_default", "default"))):
-        values = [max(row[key], floor) for row in rows]
-        axis.semilogy([r["eps"] for r in rows], values, STYLES[i] + MARKERS[i], color=COLOURS[i], label=label)
-    axis.annotate(
-        "$\\chi^2$ is blind",
-        (BLIND[1], _blind(data)["p_cook"]),
-        (0.35, 0.01),
-        fontsize=7,
-        arrowprops={"arrowstyle": "-"},
-    )
-    axis.set(xlabel="share of outliers $\\epsilon$", ylabel="$p$-value (clipped at $10^{-30}$)", ylim=(floor / 10, 2))
+        p, look = np.maximum(column(rows, key), FLOOR), STYLES[i] + MARKERS[i]
+        axis.semilogy(column(rows, "eps"), p, look, color=COLOURS[i], label=label)
+    point = (BLIND[1], _blind(data)["p_cook"])
+    axis.annotate("$\\chi^2$ is blind", point, (0.35, 0.01), fontsize=7, arrowprops={"arrowstyle": "-"})
+    axis.set(xlabel="share of outliers $\\epsilon$", ylabel="$p$-value (clipped at $10^{-30}$)", ylim=(FLOOR / 10, 2))
     axis.legend(loc="center right")

@@ -6,8 +6,7 @@ times too large or too small is the sd it reports? On Lotka and Volterra's equat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +14,8 @@ import ringtrue as rt
 from ringtrue.procedures import ode
 
 from .odes import COMPONENTS, study
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from .rows import Data, Progress, Row, chosen, column
+from .style import COLOURS, MARKERS, NULL, STYLES, Axes, Figure, footnote, sheet
 
 TITLE = "Beyond the paper: calibration of EK0 and EK1 over tolerance and step size"
 QUICK = 0.2
@@ -29,9 +26,7 @@ TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 STEPS = (0.4, 0.2, 0.1, 0.05, 0.025)
 
 
-def make(
-    *, scale: float = QUICK, seed: int = 0, progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
-) -> dict[str, Any]:
+def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> Data:
     """Run both solvers at every tolerance and every step, on the same equations."""
     n = max(round(DRAWS * scale), 100)
     jobs = [
@@ -44,7 +39,7 @@ def make(
     return {"settings": {"n": n, "seed": seed, "scale": scale}, "rows": rows}
 
 
-def _rows(name: str, options: dict[str, Any], kind: str, value: float, *, n: int, seed: int) -> list[dict[str, Any]]:
+def _rows(name: str, options: dict[str, Any], kind: str, value: float, *, n: int, seed: int) -> list[Row]:
     ran = rt.run(study(SOLVERS[name](**options), n, seed), n=n, on_failure="record", progress="off")
     result = rt.judge(ran)
     rows = []
@@ -69,7 +64,7 @@ def _rows(name: str, options: dict[str, Any], kind: str, value: float, *, n: int
 _ENDS = (("", "estimate"), ("_low", "low"), ("_high", "high"))
 
 
-def lines(data: dict[str, Any]) -> list[str]:
+def lines(data: Data) -> list[str]:
     """Say error, reported sd and spread factor at every setting, and what it comes to."""
     text = [
         f"{data['settings']['n']} equations per setting; median error at t = 10, median reported sd, spread factor "
@@ -86,46 +81,31 @@ def lines(data: dict[str, Any]) -> list[str]:
     return text
 
 
-def draw(data: dict[str, Any]) -> Figure:
+def draw(data: Data) -> Figure:
     """Draw spread factors, and error against reported sd, over tolerance and step."""
-    from matplotlib.figure import Figure as NewFigure
-
-    from .style import footnote, journal
-
-    with journal():
-        figure = NewFigure(figsize=(7.2, 4.4))
+    with sheet(7.2, 4.4, margin=0.03) as figure:
         axes = figure.subplots(2, 2, sharex="col")
-        for column, kind in enumerate(("tolerance", "step")):
-            _draw_spread(axes[0, column], data, kind)
-            _draw_sizes(axes[1, column], data, kind)
-            axes[1, column].set_xlabel("rtol = atol" if kind == "tolerance" else "step")
+        for (upper, lower), kind in zip(axes.T, ("tolerance", "step"), strict=True):
+            _draw_spread(upper, data, kind)
+            _draw_sizes(lower, data, kind)
+            lower.set_xlabel("rtol = atol" if kind == "tolerance" else "step")
         axes[1, 1].set_xticks(STEPS, [f"{step:g}" for step in STEPS])
         axes[1, 1].set_xticks([], minor=True)
         axes[0, 0].legend(loc="center", ncol=2, bbox_to_anchor=(0.5, 0.4))
         axes[1, 0].legend(loc="best", ncol=2)
-        figure.get_layout_engine().set(rect=(0, 0.03, 1, 0.97))  # type: ignore[union-attr, call-arg]
-        settings = data["settings"]
-        footnote(
-            figure, f"{settings['n']} equations per point, seed {settings['seed']}; bars: simultaneous 95 % intervals"
-        )
+        n, seed = data["settings"]["n"], data["settings"]["seed"]
+        footnote(figure, f"{n} equations per point, seed {seed}; bars: simultaneous 95 % intervals")
     return figure
 
 
-def _chosen(data: dict[str, Any], **wanted: Any) -> list[dict[str, Any]]:
-    return [row for row in data["rows"] if all(row[key] == value for key, value in wanted.items())]
-
-
-def _draw_spread(axis: Axes, data: dict[str, Any], kind: str) -> None:
-    from .style import COLOURS, MARKERS, NULL, STYLES
-
+def _draw_spread(axis: Axes, data: Data, kind: str) -> None:
     axis.axhline(1.0, color=NULL, lw=0.8)
     for i, name in enumerate(SOLVERS):
         for j, part in enumerate(COMPONENTS):
-            rows = _chosen(data, kind=kind, solver=name, component=part)
-            x = [row["value"] for row in rows]
-            axis.vlines(x, [r["spread_low"] for r in rows], [r["spread_high"] for r in rows], color=COLOURS[i], lw=0.8)
-            label = f"{name}, {part}"
-            axis.plot(x, [r["spread"] for r in rows], STYLES[j] + MARKERS[i], color=COLOURS[i], label=label)
+            rows = chosen(data["rows"], kind=kind, solver=name, component=part)
+            x, look = column(rows, "value"), STYLES[j] + MARKERS[i]
+            axis.vlines(x, column(rows, "spread_low"), column(rows, "spread_high"), color=COLOURS[i], lw=0.8)
+            axis.plot(x, column(rows, "spread"), look, color=COLOURS[i], label=f"{name}, {part}")
     axis.set(xscale="log", yscale="log")
     axis.set_title(f"({'ab'[kind == 'step']}) {'adaptive' if kind == 'tolerance' else 'fixed steps'}", loc="left")
     if kind == "tolerance":
@@ -135,16 +115,12 @@ def _draw_spread(axis: Axes, data: dict[str, Any], kind: str) -> None:
     axis.minorticks_off()
 
 
-def _draw_sizes(axis: Axes, data: dict[str, Any], kind: str) -> None:
-    from .style import COLOURS, MARKERS
-
+def _draw_sizes(axis: Axes, data: Data, kind: str) -> None:
     for i, name in enumerate(SOLVERS):
-        rows = _chosen(data, kind=kind, solver=name, component=COMPONENTS[0])
-        x = [row["value"] for row in rows]
-        axis.plot(x, [r["error"] for r in rows], "-" + MARKERS[i], color=COLOURS[i], label=f"{name}, error")
-        axis.plot(
-            x, [r["reported_sd"] for r in rows], ":" + MARKERS[i], mfc="white", color=COLOURS[i], label=f"{name}, sd"
-        )
+        rows = chosen(data["rows"], kind=kind, solver=name, component=COMPONENTS[0])
+        x, sd, look = column(rows, "value"), column(rows, "reported_sd"), ":" + MARKERS[i]
+        axis.plot(x, column(rows, "error"), "-" + MARKERS[i], color=COLOURS[i], label=f"{name}, error")
+        axis.plot(x, sd, look, mfc="white", color=COLOURS[i], label=f"{name}, sd")
     axis.set(xscale="log", yscale="log")
     if kind == "tolerance":
         axis.set_ylabel("median error\nand reported sd, prey")

@@ -72,6 +72,7 @@ def reading(source: Source, k: int | str = 0, *, confidence: float = 0.95) -> st
     curve = lattices.curve(lattices.positions(column), confidence=confidence)
     if column.sees != "theta":
         return _finished(_of_other_level(column.sees, curve), ran)
+    # Replicates alone were not judged; the default tolerance says which errors are worth a word.
     tolerance = source.tolerance if isinstance(source, Result) else Tolerance()
     # The kind of error is the sentence's; spread and bias hold jointly here, which is half of the error for each.
     found = replace(diagnose(column), fit=fit_of_all(column, 1 - (1 - confidence) / 2))
@@ -94,6 +95,7 @@ def _of_diagnosis(found: Diagnosis, curve: Curve, tolerance: Tolerance, ran: Rep
     if found.kind == "outliers":
         shapes.append(f"spiked at {_ends(found)}")
         meanings.append(f"outliers, {wording.outlying(found, ran.n - len(ran.failures))}")
+        # A few wild values make a spread and a bias of their own, which would blame all outputs for them.
         return _joined(shapes, meanings, curve, found)
     spread, bias = found.fit.spread, found.fit.bias
     if wording.off(spread, found.kind, tolerance):
@@ -101,8 +103,10 @@ def _of_diagnosis(found: Diagnosis, curve: Curve, tolerance: Tolerance, ran: Rep
         confidence = "over-confident" if spread.low > 1 else "under-confident"
         meanings.append(f"{confidence}, {wording.factor(spread, found, whose='the')}")
     if wording.off(bias, found.kind, tolerance):
+        # An interval that excludes 0 has both ends on one side, so that either tells the direction.
         shapes.append(_slope(bias.low))
         meanings.append(f"biased, {_shift(bias)}")
+    # Infinite scores leave no estimate to judge; the bias is nan if they lie on both sides.
     if not shapes and not math.isfinite(bias.estimate):
         shapes.append("U-shaped" if math.isnan(bias.estimate) else _slope(bias.estimate))
         meanings.append(", ".join(wording.outside(bias)))
@@ -117,6 +121,7 @@ def _slope(bias: float) -> str:
 
 
 def _shift(bias: Interval) -> str:
+    # A bias is that of the truth: where it is positive the outputs lie too low.
     side = "below" if bias.low > 0 else "above"
     return f"outputs lie {wording.interval(bias, absolute=True)} of their sd {side} the truth"
 
@@ -130,6 +135,7 @@ def _joined(shapes: list[str], meanings: list[str], found: Curve, told: Diagnosi
     where = _where(found)
     if not shapes and not where:
         return f"Flat within its band: nothing to see here; {_known(told)}"
+    # A curve that is 0 and then 1 has all truths in one cell, where no shape can be told.
     if where and not np.any((found.share > 0) & (found.share < 1)):
         j, edges = int(np.sum(found.share == 0)), 100 * np.r_[0.0, found.points, 1.0]
         return (
@@ -147,6 +153,7 @@ def _known(told: Diagnosis) -> str:
     if not math.isfinite(spread.high):
         return "so few replicates or draws would hide any spread"
     factors, shifts = (" to ".join(number(end, decimals(m)) for end in (m.low, m.high)) for m in (spread, bias))
+    # A flat picture proves nothing: what it cannot exclude is said with it.
     return f"a spread factor from {factors} and a bias from {shifts} sd would look like this too"
 
 
@@ -166,6 +173,7 @@ def _where(found: Curve) -> str:
         if beyond.size and beyond.max() > 0:
             places.append(int(np.argmax(beyond)))
     parts = [_part(float(found.points[j]), float(found.share[j])) for j in sorted(places)]
+    # Without repeats, in the order of the places; a set would lose the order.
     words = list(dict.fromkeys(word for word, _ in parts))
     if len(words) == 1:
         return f"too {words[0]} truths in the {' and the '.join(where for _, where in parts)}"

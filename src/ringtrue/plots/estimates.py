@@ -66,6 +66,7 @@ def z_contraction(source: Source, f: str | Iterable[str] | None = None, *, ax: A
 def scores(replicates: Replicates, k: int) -> tuple[Floats, Floats]:
     """Return contraction and z-score of the replicates that have both."""
     truth, mean, sd = (values[replicates.rows, k] for values in (replicates.truth, replicates.mean, replicates.sd))
+    # An sd of 0 or an overflow gives no finite number; such points are left out below and counted as missing.
     with np.errstate(all="ignore"):
         variance = float(truth.var(ddof=1)) if truth.size > 1 else math.nan
         contraction, z = 1 - np.square(sd) / variance, (truth - mean) / sd
@@ -93,7 +94,9 @@ def _scatter_contraction(ax: Axes, contraction: Floats, z: Floats, far: Any) -> 
     x, y, edge = np.maximum(contraction[some], _WIDE), np.clip(z[some], -_FAR, _FAR), far[some]
     ax.plot(x[~edge], y[~edge], ".", color=COLOURS[0], alpha=0.5, ms=3, mec="none", label="replicates")
     if edge.any():
+        # At the edge the frame would cut the crosses in half.
         ax.plot(x[edge], y[edge], "x", color=COLOURS[1], ms=4, label="beyond", clip_on=False)
+    # At least 4 sds either way, so that the strip is as wide in all calibrated panels.
     reach = min(max(4.0, 1.1 * float(np.abs(z).max())), _FAR)
     ax.set(xlim=(min(-0.05, float(x.min()) - 0.05), 1.02), ylim=(-reach, reach))
 
@@ -161,6 +164,7 @@ def _draw_recovery(ax: Axes, chosen: Chosen, k: int) -> str:
     known = np.isfinite(every).all(axis=0)
     truth, mean, sd = (values[known] for values in every)
     ax.set(xlabel="truth", ylabel=f"mean of the output, ± {_NORMAL} sd")
+    # With equal limits and a square box the diagonal has 45 degrees, and a lean can be seen.
     ax.set_box_aspect(1)
     if not truth.size:
         say(ax, "no mean and sd are known")
@@ -185,7 +189,9 @@ def _write(ax: Axes, place: tuple[float, float], text: str) -> None:
 def _square(truth: Floats, mean: Floats, sd: Floats) -> tuple[float, float]:
     """Return limits for both axes: all truths, and means with their bars unless they are wild."""
     low, high = float(truth.min()), float(truth.max())
+    # Equal truths have no range of their own.
     reach = (high - low) / 2 or 1.0
+    # The median, since one huge sd would shrink all else to a dot.
     bar = _NORMAL * float(np.median(sd))
     lowest, highest = float(mean.min()) - bar, float(mean.max()) + bar
     low, high = max(low - reach, min(low, lowest)), min(high + reach, max(high, highest))
@@ -200,6 +206,7 @@ def _draw_bars(ax: Axes, truth: Floats, mean: Floats, sd: Floats, missed: Any) -
 
 
 def _correlated(truth: Floats, mean: Floats) -> str:
+    # Two points always lie on a line, and a constant has no correlation.
     if truth.size < 3 or not truth.std() or not mean.std():
         return ""
     return f"r = {np.corrcoef(truth, mean)[0, 1]:.2f}"

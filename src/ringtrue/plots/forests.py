@@ -63,17 +63,20 @@ def forest(
     groups = by_measure(rows)
     if not groups:
         raise InvalidStudy("nothing was measured, so there is nothing to draw; see result.measures.")
+    # One height for all panels, so that rows of the same name stand side by side.
     tall = max(min(len(group), most) for group in groups.values())
     with journal():
         drawn = panels(ax, len(groups), height=max(0.9 + 0.14 * tall, 1.6))
         for one, (name, group) in zip(drawn, groups.items(), strict=True):
             _draw_forest(one, group, name, most)
+        # The user's axes may stand anywhere, and a label that looks repeated may be the only one in sight.
         if ax is None:
             _drop_repeated_labels(drawn)
     return returned(drawn)
 
 
 def _draw_forest(ax: Axes, rows: list[Interval], measure: str, most: int) -> None:
+    # By identity: equal rows may occur twice, and what is kept stays in the order of the source.
     worst = set(map(id, sorted(rows, key=distance, reverse=True)[: max(int(most), 1)]))
     shown = [row for row in rows if id(row) in worst]
     head(ax, measure, f"{len(shown)} of {len(rows)}, farthest from the ideal" if len(shown) < len(rows) else "")
@@ -81,6 +84,7 @@ def _draw_forest(ax: Axes, rows: list[Interval], measure: str, most: int) -> Non
     several = len({row.of for row in rows}) > 1 and len({row.f for row in rows}) > 1
     labels = [_label(row, several) for row in shown]
     ax.set_yticks(range(len(shown)), labels, parse_math=False)
+    # Limits turned round put the first row on top, as in a table.
     ax.set_ylim(len(shown) - 0.4, -0.6)
 
 
@@ -129,6 +133,7 @@ def caterpillar(source: Any, *, measure: str = "spread", most: int = MOST_ROWS, 
     if not rows:
         raise InvalidStudy("nothing was measured, so there is nothing to draw; ask about a function of theta alone.")
     evidence = {row.f: row.pvalue for row in result.tests if row.level == level_of("theta")}
+    # P-values may be equal, at 1 or at the least that can be computed; the distance then decides.
     ordered = sorted(rows, key=lambda row: (evidence.get(row.f, 1.0), -distance(row)))
     shown = ordered[: max(int(most), 1)]
     with journal():
@@ -136,7 +141,9 @@ def caterpillar(source: Any, *, measure: str = "spread", most: int = MOST_ROWS, 
         draw_intervals(one, shown, measure)
         if measure in TOLERATED:
             low, high = result.tolerance.limits(measure, rows[0].ideal)
+            # The tolerance of a distance starts at minus infinity, which no axis has.
             one.axvspan(max(low, one.get_xlim()[0]), high, color=NULL, alpha=0.35, lw=0, zorder=0, label="tolerance")
+            # A wide tolerance must not stretch the axis until the intervals are dots.
             one.set_xlim(axis_limits(shown, measure))
         _name_functions(one, shown, evidence)
         strip = "; grey: tolerance" if measure in TOLERATED else ""

@@ -31,6 +31,7 @@ def as_rows(source: Any) -> list[Interval]:
     if isinstance(source, (Result, Replicates)):
         return list(result_of(source).measures)
     try:
+        # By fields and not by type, so that rows from elsewhere can be drawn too.
         rows = [_as_row(row) for row in getattr(source, "rows", source)]
     except (AttributeError, TypeError) as error:
         raise TypeError(
@@ -70,8 +71,10 @@ def distance(row: Interval) -> float:
     """Return how far the interval is from the ideal: above 1 it excludes it."""
     scale = _scale(row.name)
     estimate, low, high, ideal = (scale(value) for value in (row.estimate, row.low, row.high, row.ideal))
+    # The side of the interval that faces the ideal: shorter than the way there if the ideal is excluded.
     width = (high - ideal if estimate < ideal else ideal - low) + abs(estimate - ideal)
     found = abs(estimate - ideal) / width if width > 0 else math.inf
+    # A row that says nothing comes after all that say something.
     return found if math.isfinite(found) else -1.0
 
 
@@ -89,6 +92,7 @@ def draw_intervals(ax: Axes, rows: Sequence[Interval], measure: str) -> None:
     for ideal in {row.ideal for row in rows if math.isfinite(row.ideal)}:
         ax.axvline(ideal, color="0.35", lw=0.8, zorder=0)
     if measure == "spread":
+        # Twice and half the right sd are errors of one size.
         ax.set_xscale("log")
     for y, row in enumerate(rows):
         _draw_interval(ax, row, y, (low, high))
@@ -105,6 +109,7 @@ def _draw_interval(ax: Axes, row: Interval, y: float, limits: tuple[float, float
         if (end < edge) if mark == "<" else (end > edge):
             ax.plot(edge, y, mark, color=colour, ms=3.5, clip_on=False, label="arrow")
     if limits[0] <= row.estimate <= limits[1]:
+        # Shape and filling say what the colour says, for those who print in grey.
         fill = colour if row.clear else "white"
         ax.plot(row.estimate, y, "D" if row.clear else "o", color=colour, mfc=fill, ms=3.5, label="estimate", zorder=3)
 
@@ -121,6 +126,7 @@ def axis_limits(rows: Sequence[Interval], measure: str) -> tuple[float, float]:
     ideals, estimates, known = (part[np.isfinite(part)] for part in (ideals, numbers[:, 0], numbers))
     inner = next((part for part in (np.r_[ideals, estimates], known) if part.size), np.zeros(1))
     whole = numbers[np.isfinite(numbers).all(axis=1)]
+    # The median, so that one very wide interval does not set the scale.
     typical = float(np.median(whole[:, 2] - whole[:, 1])) if whole.size else 0.0
     reach, least = max(float(np.ptp(inner)), typical), _LEAST.get(measure, 0.0)
     low = max(known.min(initial=inner.min()), inner.min() - 2 * reach)
@@ -169,4 +175,5 @@ def show_log_ticks(axis: Any, low: float, high: float) -> None:
 
     axis.set_major_locator(FixedLocator(log_ticks(low, high)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
+    # Minor ticks of a logarithmic axis bring labels of their own, in powers.
     axis.set_minor_locator(NullLocator())

@@ -118,6 +118,7 @@ def central(column: Column, *, confidence: float) -> Curve:
     draws = column.draws
     size = 0 if draws is None else draws + 1
     if size % 2 == 0 and size and (cells := _cells(size // 2)):
+        # Ranks r and size - 1 - r bound one central interval: folded, they are uniform on half as many ranks.
         inner = (np.abs(2 * column.values - (size - 1)) - 1) // 2
         return curve(_grouped(inner, size // 2, cells), confidence=confidence)
     away = np.abs(2 * column.u - 1)
@@ -132,10 +133,8 @@ def histogram(column: Column, *, bins: int | None, confidence: float) -> Histogr
     need_fraction(confidence=confidence)
     size, n = column.draws + 1 if column.draws else 0, column.n
     bars = _as_bars(bins) if bins is not None else _bars(n, size)
-    if size and size % bars == 0:
-        counts = _grouped(column.values, size, bars)
-    else:  # the ranks' randomised positions, which are uniform on the continuum
-        counts = counted(column.u, bars)
+    # Where no equal bars hold whole ranks, their randomised positions are counted, which are uniform on the continuum.
+    counts = _grouped(column.values, size, bars) if size and size % bars == 0 else counted(column.u, bars)
     low, high = binomial_band(n, 1 / bars, 1 - (1 - confidence) / bars)
     return Histogram(np.linspace(0, 1, bars + 1), counts, low, high)
 
@@ -148,8 +147,10 @@ def _as_bars(bins: int) -> int:
 
 def _bars(n: int, size: int) -> int:
     """Return how many bars n values deserve, among the divisors of the number of ranks if there is a good one."""
+    # As n^(2/5), so that the counts in a bar grow as well, as n^(3/5), and noise shrinks beside them.
     wanted = min(max(round(1.25 * n**0.4), 2), _BARS)
     even = max((bars for bars in range(1, wanted + 1) if size and size % bars == 0), default=1)
+    # Whole ranks need no randomisation, but a third of the bars that n deserves is the least that shows a shape.
     return even if size and 3 * even >= min(wanted, size) else wanted
 
 
@@ -167,4 +168,5 @@ def binomial_band(n: int, p: float, confidence: float) -> tuple[int, int]:
 
 def _quantile(q: float, n: int, p: float) -> int:
     """Return the smallest count whose distribution function reaches q."""
+    # At -1 the distribution function is 0, the value below q that the search starts from.
     return int(narrow(lambda k: float(special.bdtr(k, n, p)) - q, -1, n, done=adjacent, rule=whole).high)

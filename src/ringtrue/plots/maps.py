@@ -78,6 +78,7 @@ def coverage_map(
         places, mean, labels, note = _binned(source, f, over, bins, nominal, confidence)
     else:
         places, labels, note = _as_places(source, f)
+        # Chosen parameters are no sample of the belief: their average is no coverage of anything.
         mean = math.nan
     with journal():
         (one,) = panels(ax, 1, width=2.6 if len(places[0].of) == 1 else 3.2)
@@ -129,8 +130,10 @@ def _binned(
     draws = column.draws
     values = column.u if draws is None else column.values
     parts = _equal_parts(truth, bins)
+    # By the bins there are, of which ties leave fewer than were asked for.
     each = 1 - (1 - confidence) / len(parts)
     covered = [effects.coverage(values[p], draws=draws, nominal=nominal, confidence=each) for p in parts]
+    # The median of the truths, since one wild truth moves the middle between the ends.
     places = [replace(c, of=(float(np.median(truth[p])),)) for p, c in zip(parts, covered, strict=True)]
     mean = effects.coverage(values, draws=draws, nominal=nominal).estimate
     return places, mean, (plain(others.name), chosen.name(k)), chosen.note(k)
@@ -141,6 +144,7 @@ def _equal_parts(truth: Any, bins: int | None) -> list[Any]:
     if bins is not None and (isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or bins < 1):
         raise InvalidStudy(f"bins must be a whole number, at least 1, but {bins!r} arrived.")
     many = min(int(bins), truth.size) if bins is not None else min(max(truth.size // _EACH, 1), _CELLS)
+    # Many equal truths give equal edges, and those would leave bins empty.
     edges = np.unique(np.quantile(truth, np.linspace(0, 1, many + 1)[1:-1]))
     cell = np.searchsorted(edges, truth, side="left")
     return [part for j in range(edges.size + 1) if (part := np.flatnonzero(cell == j)).size]
@@ -161,6 +165,7 @@ def _draw_map_line(ax: Axes, places: list[Interval], mean: float) -> None:
     if np.isnan(estimate).all():
         say(ax, "one draw has no central interval")
     known = low[np.isfinite(low)]
+    # From 0.75 at most, so that noise of a few per cent does not look like a collapse.
     ax.set(
         ylim=(max(0.0, min(0.75, float(known.min(initial=0.75)) - 0.05)), 1.02), ylabel="share that contain the truth"
     )
@@ -171,7 +176,9 @@ def _draw_map_points(ax: Axes, places: list[Interval]) -> None:
     from matplotlib.colors import TwoSlopeNorm
 
     ideal = places[0].ideal
+    # At least 2 %: a scale needs some range, and noise should look pale.
     away = max(max(abs(place.estimate - ideal) for place in places), 0.02)
+    # Pale at the ideal although there is less room above it: coverage ends at 1.
     norm = TwoSlopeNorm(ideal, ideal - away, min(ideal + away, 1.0) if ideal < 1 else ideal + away)
     made: Any = None
     for mark, which in (("v", -1), ("o", 0), ("^", 1)):

@@ -70,6 +70,7 @@ def _draw_average(ax: Axes, chosen: Chosen, k: int, confidence: float) -> None:
     ran = chosen.replicates
     position, value = ran.weak_u[ran.rows, k], ran.weak_value[ran.rows, k]
     fresh = ran.reference[:, k]
+    # Positions of some draws only would be a selection, which has no band; then two samples are compared.
     if np.isfinite(position).all():
         _draw_positions(ax, position, confidence)
     elif np.isfinite(value).any() and np.isfinite(fresh).any():
@@ -88,6 +89,7 @@ def _draw_positions(ax: Axes, position: Floats, confidence: float) -> None:
 
 
 def _draw_two_samples(ax: Axes, drawn: Floats, fresh: Floats, confidence: float) -> None:
+    # Kolmogorov's limit is that of sqrt(n m / (n + m)) times the largest distance between two samples.
     reach = float(special.kolmogi(1 - confidence)) * math.sqrt(1 / drawn.size + 1 / fresh.size)
     x, share = _steps(fresh)
     low, high = np.maximum(share - reach, 0), np.minimum(share + reach, 1)
@@ -102,6 +104,7 @@ def _steps(values: Floats) -> tuple[Floats, Floats]:
     """Return an empirical distribution function at no more than a thousand of its jumps, first and last included."""
     ordered = np.sort(values)
     some = np.unique(np.linspace(0, ordered.size - 1, min(ordered.size, POINTS - 1)).astype(np.int64))
+    # The foot of the first jump is a point of its own, hence one less of the others.
     return np.r_[ordered[0], ordered[some]], np.r_[0.0, (some + 1) / ordered.size]
 
 
@@ -131,6 +134,7 @@ def scatter_matrix(source: Source, f: str | Iterable[str] | None = None, *, ax: 
     >>> scatter_matrix(check_draws(rng.normal(size=(50, 2)), rng.normal(size=(50, 19, 2)))).shape
     (2, 2)
     """
+    # All of them first: which six are drawn depends on which are coordinates.
     chosen = _coordinates(choose(source, f, most=10**9), f)
     d = len(chosen.columns)
     with journal():
@@ -139,6 +143,7 @@ def scatter_matrix(source: Source, f: str | Iterable[str] | None = None, *, ax: 
             _draw_pair(grid[i, j], chosen, i, j)
         notes = [chosen.note(), f"{POINTS} points" if chosen.n > POINTS else "", chosen.rest]
         head(grid[0, 0], chosen.name(chosen.columns[0]), ", ".join(note for note in notes if note))
+        # The corner above the diagonal is empty and has room for it.
         legend(grid[0, -1], _pair_handles(grid[0, 0]), loc="best" if d == 1 else "upper right")
     return grid
 
@@ -164,11 +169,13 @@ def _grid(ax: Any, d: int) -> Any:
 def returned_grid(flat: list[Axes], d: int) -> Any:
     """Return a list of Axes as a square array."""
     array = np.empty(d * d, object)
+    # Filled after it is made, so that NumPy does not look for a sequence inside an Axes.
     array[:] = flat
     return array.reshape(d, d)
 
 
 def _draw_pair(ax: Axes, chosen: Chosen, i: int, j: int) -> None:
+    # Above the diagonal every pair would be drawn once more.
     if j > i:
         ax.axis("off")
         return
@@ -191,6 +198,7 @@ def _draw_pair(ax: Axes, chosen: Chosen, i: int, j: int) -> None:
 
 def _draw_cloud(ax: Axes, x: Floats, y: Floats, mark: str, look: dict[str, Any]) -> None:
     some = thinned(POINTS, x, y)
+    # Hollow circles do not hide the crosses among them.
     hollow: dict[str, Any] = {"mfc": "none"} if mark == "o" else {}
     ax.plot(x[some], y[some], mark, ms=2, mew=0.5, alpha=0.6, **look, **hollow)
 

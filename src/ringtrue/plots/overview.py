@@ -47,6 +47,7 @@ def plot(source: Source, f: str | Iterable[str] | None = None, *, figure: Any = 
     names = _names(result, f)
     with journal():
         page: Figure = _page(figure)
+        # Each part is laid out by itself, so that long names beside the lower axes do not narrow the upper ones.
         parts: Any = page.subfigures(2, 1, height_ratios=(2 * 1.65, 2.1))
         top, bottom = parts
         if len(names) == 1:
@@ -65,6 +66,7 @@ def plot(source: Source, f: str | Iterable[str] | None = None, *, figure: Any = 
 def _names(result: Result, f: Any) -> list[str]:
     """Return whom to draw: those asked for, or those with the most evidence."""
     ran = result.replicates
+    # All of them, since the worst are only known once they are sorted.
     chosen = choose(result, f, most=10**9)
     names = [ran.functions[k].name for k in chosen.columns]
     if f is None and len(names) > _SHOWN:
@@ -96,6 +98,7 @@ def _draw_columns(result: Result, names: list[str], grid: Any) -> None:
         ecdf_difference(result, name, ax=lower)
         for text in [*upper.texts, *lower.texts]:  # n is below, the level of the bands too
             text.remove()
+        # The padding was for the small print, which is gone.
         upper.set_title(upper.get_title(loc="left"), loc="left", pad=4)
         lower.set_title("", loc="left", pad=0)
         upper.set(xlabel="", ylabel="")
@@ -114,9 +117,11 @@ def _draw_spread(result: Result, ax: Any) -> None:
 
 
 def _write(page: Any, top: Any, result: Result, which: str) -> None:
+    # No line should break between a number and its per cent sign.
     lines = (plain(line, most=10**6).replace(" %", "\N{NO-BREAK SPACE}%") for line in result.sentence.splitlines())
     text = "\n".join(textwrap.fill(line, 115) for line in lines)
     title = top.suptitle(text, x=0.01, ha="left", fontsize=8.5)
+    # The sentence has names in it, and a name may have dollar signs.
     title.set(parse_math=False)
     ran = result.replicates
     lost = f", {len(ran.failures)} lost" if ran.failures else ""

@@ -67,6 +67,7 @@ def pit_histogram(
     200
     """
     chosen = choose(source, f, most=1 if only_one(ax) else PANELS)
+    # Before anything is drawn, so that a refusal leaves no empty figure behind.
     found = [lattices.histogram(chosen.column(k), bins=bins, confidence=confidence) for k in chosen.columns]
     with journal():
         drawn = panels(ax, len(chosen.columns))
@@ -158,6 +159,7 @@ def ecdf_difference(
 
 def _curves(source: Any, f: Any, confidence: float, ax: Any, *, difference: float, ylabel: str) -> Any:
     chosen = choose(source, f, most=_ALL)
+    # One picture makes one statement: its curves share the error by Bonferroni's rule.
     each = 1 - (1 - confidence) / len(chosen.columns)
     found = [lattices.curve(lattices.positions(chosen.column(k)), confidence=each) for k in chosen.columns]
     with journal():
@@ -244,6 +246,7 @@ def draw_curves(ax: Axes, found: list[Curve], chosen: Chosen, *, confidence: flo
             (_draw_others(ax, others, difference), f"{len(others)} {'others' if named else 'test functions'}")
         )
     ax.set_xlim(0, 1)
+    # A difference has no limits of its own and is scaled to what is drawn.
     if not difference:
         ax.set_ylim(0, 1)
     alone = len(found) == 1
@@ -251,6 +254,7 @@ def draw_curves(ax: Axes, found: list[Curve], chosen: Chosen, *, confidence: flo
     out = f"; {_outside(found)}" if len(found) > CURVES else ""
     band = f"grey: {_percent(confidence)} band" + ("" if alone else ", all curves")
     head(ax, title, f"{chosen.common_note}; {band}{out}")
+    # A single curve has its name in the title, and grey curves alone have no names.
     legend(ax, [] if alone or not named else handles)
 
 
@@ -271,8 +275,10 @@ def _draw_others(ax: Axes, others: list[Curve], difference: float) -> Any:
     from matplotlib.collections import LineCollection
 
     lines = [np.column_stack([x, _with_ends(part.share) - difference * x]) for part, x in _points(others)]
+    # One collection, since hundreds of single lines are slow to draw.
     made = LineCollection(lines, colors="0.4", linewidths=0.5, alpha=0.7, zorder=1.5, label="others")
     ax.add_collection(made)
+    # A collection that is added by hand does not move the limits.
     ax.autoscale_view()
     return made
 
@@ -283,6 +289,7 @@ def _points(parts: list[Curve]) -> list[tuple[Curve, Floats]]:
 
 def draw_bands(ax: Axes, found: list[Curve], difference: float) -> None:
     """Draw every different band once."""
+    # With the same n and level a band depends on the lattice alone, which its number of points tells.
     for part in {part.points.size: part for part in found}.values():
         x, low, high = (_with_ends(values) for values in (part.points, part.low, part.high))
         made = ax.fill_between(x, low - difference * x, high - difference * x, color=NULL, alpha=0.35, lw=0, zorder=0)
@@ -291,6 +298,7 @@ def draw_bands(ax: Axes, found: list[Curve], difference: float) -> None:
 
 def _draw_curve(ax: Axes, part: Curve, j: int, difference: float) -> Any:
     x, y = _with_ends(part.points), _with_ends(part.share)
+    # On a coarse lattice points are marked, because between them nothing is known.
     marker = "." if x.size <= 32 else ""
     colour, style = COLOURS[j % len(COLOURS)], STYLES[j % len(STYLES)]
     (line,) = ax.plot(x, y - difference * x, color=colour, ls=style, marker=marker, zorder=2 + j)

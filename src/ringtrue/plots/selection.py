@@ -93,13 +93,16 @@ def choose(source: Any, f: str | Iterable[str] | None, *, most: int) -> Chosen:
     replicates = replicates_of(source)
     names = [function.name for function in replicates.functions]
     if f is not None:
+        # Whoever names some does not miss the others, so that none counts as left out.
         return Chosen(replicates, tuple(_index(names, one) for one in _as_names(f)), 0)
     strong = [column.k for column in strong_columns(replicates)]
+    # Functions that see the data or the output answer other questions and are drawn if there is nothing else.
     usual = strong or list(range(len(names)))
     return Chosen(replicates, tuple(usual[:most]), max(len(usual) - most, 0))
 
 
 def _as_names(f: Any) -> list[str]:
+    # A text is an iterable of letters.
     wanted = [f] if isinstance(f, str) else list(f)
     if not wanted:
         raise InvalidStudy("f must name at least one test function, but none came; leave it out for the first few.")
@@ -108,6 +111,7 @@ def _as_names(f: Any) -> list[str]:
 
 def _index(names: list[str], name: Any) -> int:
     if name not in names:
+        # A study may have thousands of names, and a message should fit on a screen.
         some = ", ".join(map(repr, names[:10])) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
         raise InvalidStudy(f"f must name test functions of this run, {some}, but {name!r} came.")
     return names.index(name)

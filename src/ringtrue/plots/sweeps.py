@@ -53,6 +53,7 @@ def sweep_lines(
     >>> sweep_lines(rows, xlabel="step size").get_xlabel()
     'step size'
     """
+    # An empty name stands for a sweep without one, and is not written in the legend.
     swept = source if isinstance(source, Mapping) else {"": source}
     lines = {name: filtered(as_rows(one), measure, f) for name, one in swept.items()}
     rows = [row for one in lines.values() for row in one]
@@ -91,6 +92,7 @@ def _places(ax: Axes, rows: list[Interval]) -> dict[Any, float]:
     """Return where each x goes: itself if all are numbers, else one after the other."""
     values = list(dict.fromkeys(row.of for row in rows))
     if all(isinstance(x, (int, float, np.number)) and math.isfinite(x) for x in values):
+        # Beyond a factor of 30 a linear axis would push the small values into one another.
         if min(values) > 0 and max(values) > 30 * min(values):
             ax.set_xscale("log")
         return {x: float(x) for x in values}
@@ -99,8 +101,10 @@ def _places(ax: Axes, rows: list[Interval]) -> dict[Any, float]:
 
 
 def _draw_line(ax: Axes, rows: list[Interval], places: dict[Any, float], j: int, limits: tuple[float, float]) -> Any:
+    # A grid may come in any order, and a line must not run back.
     rows = sorted(rows, key=lambda row: places[row.of])
     x = np.array([places[row.of] for row in rows])
+    # At the edge if it is infinite: a gap would look like a value that was not tried.
     middle = np.clip([row.estimate for row in rows], *limits)
     colour, style, mark = (cycle[j % len(cycle)] for cycle in (COLOURS, STYLES, MARKERS))
     ax.vlines(x, *np.clip([[r.low for r in rows], [r.high for r in rows]], *limits), color=colour, lw=0.8, alpha=0.8)

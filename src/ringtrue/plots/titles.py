@@ -28,6 +28,7 @@ def entitle(drawn: Sequence[Axes], chosen: Chosen, ax: Any, *, common: str, own:
     own
         What is to be said of each panel alone.
     """
+    # On the user's own figure there may be other panels, for which a common title would not be true.
     together = ax is None and len(drawn) > 1
     for one, k, words in zip(drawn, chosen.columns, own or [""] * len(drawn), strict=True):
         alone = (chosen.note(k, rest=only_one(ax)), words, common)

@@ -477,7 +477,8 @@ def _inverse_cholesky(matrix: Floats) -> Floats | None:
     pivots = np.square(np.diagonal(root, axis1=-2, axis2=-1))
     if (pivots.min(-1) <= matrix.shape[-1] * _EPS * pivots.max(-1)).any():
         return None
-    return np.asarray(np.linalg.solve(root, np.eye(matrix.shape[-1])))
+    # As many unit matrices as matrices: before NumPy 2.0 one would be taken for a stack of vectors.
+    return np.asarray(np.linalg.solve(root, np.broadcast_to(np.eye(matrix.shape[-1]), matrix.shape)))
 
 
 def _inverse_root(matrix: Floats) -> tuple[Floats, int]:

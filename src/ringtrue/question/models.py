@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..callables import with_optional
+from ..callables import called
 from ..errors import InvalidStudy
 
 Model = Callable[[Any, np.random.Generator], Any]
@@ -25,11 +25,7 @@ def as_model(value: Any) -> Model:
     >>> as_model(lambda theta: theta + 1)(1.0, np.random.default_rng(0))
     2.0
     """
-    if not callable(value):
-        raise InvalidStudy(
-            f"the model must be a function of theta, or of theta and rng, but {type(value).__name__} arrived."
-        )
-    return with_optional(value, 1, "rng", what="the model")[0]
+    return called(value, ("theta",), "the model")[0]
 
 
 @dataclass(frozen=True)

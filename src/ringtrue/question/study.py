@@ -12,15 +12,13 @@ from functools import cached_property
 from numbers import Integral
 from typing import Any, Protocol, TypedDict
 
-from ..callables import with_optional
+from ..callables import called
 from ..distributions import Distribution, as_distribution
 from ..errors import InvalidStudy
 from ..functions import BestOf, TestFunction, as_testfunctions, default_family, left_out
 from ..streams import Streams
-from ..values import Generator, stack_values, width
-from .models import as_model, contaminated
-
-Procedure = Callable[[Any, Any, Generator], Any]
+from ..values import Generator, copied, stack_values, width
+from .models import contaminated
 
 #: Draws of the belief that set the centre and the scale of the default test functions.
 _REFERENCE = 1000
@@ -28,6 +26,9 @@ _REFERENCE = 1000
 
 class Question(Protocol):
     """What the reducing of replicates needs to know: a study has it, and so have arrays of draws."""
+
+    def __hash__(self) -> int:
+        """What is worked out once for a question is found by it."""
 
     @property
     def draws(self) -> int:
@@ -68,21 +69,6 @@ class Question(Protocol):
     @property
     def truths_known(self) -> Any:
         """All truths, if they exist already; None if they are drawn as they are needed."""
-
-
-def as_procedure(value: Any) -> Procedure:
-    """Turn ``mu(belief, y)`` or ``mu(belief, y, rng)`` into a function of all three.
-
-    Examples
-    --------
-    >>> as_procedure(lambda belief, y: y)(None, 3, None)
-    3
-    """
-    if not callable(value):
-        raise InvalidStudy(
-            f"the procedure must be a function of (belief, y) or (belief, y, rng), but {type(value).__name__} arrived."
-        )
-    return with_optional(value, 2, "rng", what="the procedure")[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,10 +127,11 @@ class Study:
         object.__setattr__(self, "mu0", _sampled(self.belief, "the belief"))
         truth = self.mu0 if self.truth is None else _sampled(self.truth, "the truth's law")
         object.__setattr__(self, "_truth", truth)
+        # One coin for a whole batch would make all of its datasets outliers, or none.
         if self.batch is not None and isinstance(self.model, contaminated):
             raise InvalidStudy("a contaminated model tosses one coin per call and cannot be batched; leave out batch=.")
-        object.__setattr__(self, "_model", None if self.joint else as_model(self.model))
-        object.__setattr__(self, "_procedure", as_procedure(self.procedure))
+        object.__setattr__(self, "_model", None if self.joint else called(self.model, ("theta",), "the model"))
+        object.__setattr__(self, "_procedure", called(self.procedure, ("belief", "y"), "the procedure"))
         _ = self.functions
 
     @classmethod
@@ -202,6 +189,7 @@ class Study:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the result must know."""
+        # One draw tells how many entries a parameter has; the note is about the default family only.
         return () if self.f is not None else left_out(width(self.reference(1)))
 
     @property
@@ -217,19 +205,23 @@ class Study:
         """Return m draws of the belief that no replicate has seen."""
         try:
             return self.mu0.sample(m, Streams(self.seed).generator("reference"))
+        except InvalidStudy:
+            raise
         except Exception as error:
+            cause = f"{type(error).__name__}: {error}".rstrip(".")
             raise InvalidStudy(
-                f"the belief must give draws of one shape, but drawing from it raised {type(error).__name__}: {error}."
+                f"the belief must give draws of one shape, but drawing from it raised {cause}."
             ) from error
 
-    def simulate(self, theta: Any, rng: Generator) -> Any:
-        """Draw a dataset."""
-        return self._model(theta, rng)  # type: ignore[attr-defined]
+    def simulate(self, theta: Any, rng: Callable[[], Generator]) -> Any:
+        """Draw a dataset; the stream is made for a model that takes one."""
+        call, random = self._model  # type: ignore[attr-defined]
+        return call(theta, rng() if random else None)
 
-    def learn(self, y: Any, rng: Generator) -> Any:
+    def learn(self, y: Any, rng: Callable[[], Generator]) -> Any:
         """Run the procedure, on the belief as the user handed it over, and return its output as a distribution."""
-        output = self._procedure(self.belief, y, rng)  # type: ignore[attr-defined]
-        return as_distribution(output, what="the procedure's output")
+        call, random = self._procedure  # type: ignore[attr-defined]
+        return as_distribution(call(self.belief, y, rng() if random else None), what="the procedure's output")
 
 
 def as_study(question: Any, model: Any = None, procedure: Any = None, **settings: Any) -> Study:
@@ -291,9 +283,12 @@ class Joint(Distribution):
         return stack_values(thetas), ys
 
     def _both(self, value: Any) -> tuple[Any, Any]:
+        # A list of two, or an array with two rows, is more likely a dataset than a pair.
         if not isinstance(value, tuple) or len(value) != 2:
-            raise InvalidStudy(f"simulate must return theta and y, but {type(value).__name__} arrived.")
-        return value
+            many = f" of {len(value)}" if isinstance(value, tuple) else ""
+            raise InvalidStudy(f"simulate must return theta and y, but a {type(value).__name__}{many} arrived.")
+        theta, y = value
+        return copied(theta), copied(y)  # simulators use their buffers again
 
 
 def at_least(least: int, name: str, value: Any) -> int:

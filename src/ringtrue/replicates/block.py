@@ -6,9 +6,9 @@ in two small classes at the end. This module knows no tests, keeps no records, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,7 @@ class Block:
     def __init__(self, question: Question, streams: Streams, index: Ints, theta: Any, y: Any, outputs: Any) -> None:
         self.question, self.streams, self.index, self.theta, self.y = question, streams, index, theta, y
         self.b, self.functions = len(index), question.functions
+        # A batch is one object, whatever it is; only singles come as a sequence.
         single = isinstance(outputs, (list, tuple))
         if isinstance(outputs, Draws) and np.ndim(outputs.weights) == 2:  # so many effective sizes
             outputs, single = outputs.members(), True
@@ -82,7 +83,12 @@ class Block:
         """Return the j-th replicate as a block of its own."""
         one = slice(j, j + 1)
         return Block(
-            self.question, self.streams, self.index[one], take(self.theta, one), self.y[one], self.outputs.members[one]
+            self.question,
+            self.streams,
+            self.index[one],
+            take(self.theta, one),
+            take(self.y, one),
+            self.outputs.members[one],
         )
 
     @cached_property
@@ -104,10 +110,12 @@ class Block:
     def truths(self) -> list[Floats]:
         """Every test function at the truths."""
         ready = self.outputs.ready
+        # Ties between truth and draws are decided in the precision that the draws were stored in.
         theta = self.theta if ready is None else rounded_like(self.theta, ready.values)
         return [self._truth(f, theta) for f in self.functions]
 
     def _truth(self, f: TestFunction, theta: Any) -> Floats:
+        # One leading axis, the replicate: a wrong shape shows here, before it could broadcast into a wrong rank.
         values = self.evaluate(f, theta, 1)
         if values.shape != (self.b,):
             raise InvalidStudy(
@@ -124,21 +132,26 @@ class Block:
                 return f.evaluate(theta, Context(lead, self.y, whole, self._points))
             before = (slice(None),) * (lead - 1)
             columns = [
-                f.evaluate(take(theta, (*before, j)), Context(lead - 1, self.y[j], output))
+                f.evaluate(take(theta, (*before, j)), self.context_of(j, lead - 1, output))
                 for j, output in enumerate(whole.outputs)
             ]
         except KeyError as error:  # a part of theta that the outputs have not
             raise InvalidStudy(
-                f"test function {f.name!r} asks about {error}, which outputs or truths do not have; leave it out of f="
+                f"test function {f.name!r} asks about {error}, which is missing from outputs or truths; leave it out of f="
             ) from error
         return np.stack(columns, axis=-1)
 
     def _points(self, many: int) -> Floats:
         return self.streams.uniforms("points", self.index, many)
 
+    def context_of(self, j: int, lead: int, output: Any = None) -> Context:
+        """Return what a test function may look at that is asked about the j-th replicate only."""
+        return Context(lead, take(self.y, j), output, lambda many: self._points(many)[j])
+
     def need_route(self) -> None:
         """Refuse test functions that the outputs know neither by a law nor by draws."""
         missing = [f.name for f, law in zip(self.functions, self.laws, strict=True) if law is None]
+        # Asked before anything is drawn, so that the sentence names all functions without a route, not the first.
         if missing and self.outputs.whole.sample is None:
             raise NoRoute(
                 f"the output {self.outputs.kind} has neither an exact law nor draws for test function "
@@ -175,6 +188,7 @@ class Block:
         ready = self.outputs.ready
         draws = None if ready is None or ready.chains else ready.values
         entries = {k: f.index for k in self.wanted if (f := self.functions[k]).kind == "coordinate"}  # type: ignore[attr-defined]
+        # Worth it only if every entry of the vector is asked about: it counts all of them.
         if not isinstance(draws, np.ndarray) or draws.ndim != 3 or len(entries) < draws.shape[2]:
             return {}
         if self.keeps_members(len(draws)) or positions.not_finite(draws.reshape(len(draws), -1)).any():
@@ -188,9 +202,10 @@ class Block:
 
     def draw_values(self, f: TestFunction) -> Floats:
         """Return f at all draws that are at hand, (draws, replicates)."""
+        # Values are computed per function and thrown away: draws x replicates x functions would not fit in memory.
         drawn = self.outputs.at_hand
         if isinstance(drawn, list):  # objects, such as functions: lists of draws, one per replicate
-            columns = [[f.evaluate(one, Context(0, y)) for one in row] for row, y in zip(drawn, self.y, strict=True)]
+            columns = [[f.evaluate(one, self.context_of(j, 0)) for one in row] for j, row in enumerate(drawn)]
             return np.array(columns, float).T
         return self.evaluate(f, drawn, 2)
 
@@ -199,6 +214,7 @@ class Block:
 
         It depends on where the block is, not on n, so that n can be extended.
         """
+        # A single function needs no joint test, and a function with an exact law has no rank to randomise.
         if len(self.strong) < 2 or not set(self.strong) <= set(self.wanted):
             return False
         cost = (int(self.index[-1]) + 1) * (draws + 1) * len(self.strong) * 2
@@ -210,7 +226,7 @@ class Together:
 
     def __init__(self, block: Block, output: Any) -> None:
         self.block, self.whole = block, output
-        self.kind = type(output).__name__
+        self.kind = type(output.origin).__name__
         self.lost = output.lost
 
     members: Any = None
@@ -218,9 +234,10 @@ class Together:
     @cached_property
     def ready(self) -> Ready | None:
         """Draws that exist already."""
+        # Draws that exist are used as they are; everything else that can be sampled makes as many as are asked for.
         if not isinstance(self.whole, Draws):
             return None
-        equal, treated = _equally_weighted(self.whole, self._stream)
+        equal, treated = _equally_weighted(self.whole, lambda: self._stream)
         return Ready(fitting(equal.values, self.block.theta), chains_of(equal), treated)
 
     @property
@@ -242,6 +259,7 @@ class Together:
     def _in_parts(self, wanted: Sequence[int]) -> dict[int, Ranked]:
         """Rank among fresh draws, a few at a time so that memory does not grow with them."""
         block = self.block
+        # Counts below and at the truth are all that a rank needs, so draws need not be kept.
         counts = {k: positions.Counts(block.truths[k]) for k in wanted}
         keep = block.keeps_members(block.question.draws)
         kept: dict[int, list[Floats]] = {k: [] for k in wanted}
@@ -259,6 +277,7 @@ class Together:
 
     def _parts(self) -> Iterator[Any]:
         theta, draws, rng = self.block.theta, self.block.question.draws, self._stream
+        # The steps depend on the batch and the parameter alone: a run that is cut elsewhere draws the same numbers.
         step = max(1, _CHUNK // max(self.block.b * width(theta), 1))
         self.first_draws: list[Any] = []
         for start in range(0, draws, step):
@@ -270,6 +289,7 @@ class Together:
     @cached_property
     def one_draw(self) -> Any:
         """One draw of every output, the same for every test function."""
+        # A stream of its own: the draw that the weak level sees must not be one that the truth is ranked among.
         rng = self.block.streams.generator("weak", int(self.block.index[0]))
         return take(fitting(self.whole.sample(1, rng), self.block.theta), 0)
 
@@ -299,7 +319,7 @@ class OneByOne:
     def __init__(self, block: Block, outputs: Sequence[Any]) -> None:
         self.block, self.members = block, outputs
         self.whole = stack(outputs)
-        self.kind = type(outputs[0]).__name__
+        self.kind = type(outputs[0].origin).__name__
         self.lost: dict[int, str] = {}
 
     def _stream(self, j: int) -> Generator:
@@ -311,8 +331,9 @@ class OneByOne:
         if not all(isinstance(one, Draws) for one in self.members):
             return None
         each, treated = zip(
-            *(_equally_weighted(one, self._stream(j)) for j, one in enumerate(self.members)), strict=True
+            *(_equally_weighted(one, partial(self._stream, j)) for j, one in enumerate(self.members)), strict=True
         )
+        # Side by side, outputs need equally many draws; those that differ are reduced one by one.
         if len({(one.size, chains_of(one)) for one in each}) > 1:
             raise Uneven
         values = fitting(stack_values([one.values for one in each], axis=1), self.block.theta)
@@ -328,6 +349,7 @@ class OneByOne:
         rows = [one.sample(limit if few else 1 + more, self._stream(j)) for j, one in enumerate(self.members)]
         if isinstance(rows[0], list):
             return [row[0] for row in rows], [row if few else row[1:] for row in rows]
+        # The first draw is the weak level's, the others are ranked among: one call per output is half the price of two.
         drawn = fitting(stack_values(rows, axis=1), self.block.theta)
         return take(drawn, 0), drawn if few else take(drawn, slice(1, None))
 
@@ -364,9 +386,9 @@ class OneByOne:
         return fitting(stack_values(rows, axis=1), self.block.theta)
 
 
-def _equally_weighted(draws: Draws, rng: Generator) -> tuple[Draws, int]:
+def _equally_weighted(draws: Draws, stream: Callable[[], Generator]) -> tuple[Draws, int]:
     treated = 0 if draws.iid else THINNED
-    return (draws, treated) if draws.weights is None else (draws.equally_weighted(rng), treated | WEIGHTED)
+    return (draws, treated) if draws.weights is None else (draws.equally_weighted(stream()), treated | WEIGHTED)
 
 
 def chains_of(draws: Draws) -> int:
@@ -418,6 +440,7 @@ def fitting(draws: Any, theta: Any) -> Any:
     if isinstance(theta, dict) != isinstance(draws, dict):
         raise InvalidStudy(f"the output's draws are {_form(draws)}, but theta is {_form(theta)}; they must match.")
     if isinstance(theta, dict):
+        # Nuisance parameters of an output that the truth does not have are nobody's business here.
         common = {key: fitting(draws[key], theta[key]) for key in draws if key in theta}
         if not common:
             raise InvalidStudy(f"the output's draws must have names of theta, {sorted(theta)}, but none of them came.")

@@ -58,6 +58,7 @@ def stride(values: Floats) -> NDArray[np.intp]:
     >>> stride(np.random.default_rng(1).normal(size=(1000, 1))) <= 2
     array([ True])
     """
+    # Ranks, because a rank test sees the chain through indicators: moments may not even exist.
     ranks = _ranks(values)
     edge = 0.05 * len(values)
     bulk_and_tails: list[Floats] = [
@@ -88,6 +89,7 @@ def autocorrelation_time(x: Floats) -> Floats:
     array([1.])
     """
     rho = _autocorrelations(x)
+    # Sums of neighbours are positive for reversible chains (Geyer 1992): the first that is not is noise.
     pairs = rho[0 : len(rho) - 1 : 2] + rho[1::2]
     pairs = np.minimum.accumulate(pairs, axis=0)
     positive = np.logical_and.accumulate(pairs > 0, axis=0)
@@ -98,6 +100,7 @@ def _autocorrelations(x: Floats) -> Floats:
     """Return the autocorrelation function by FFT; a constant column gets zeros behind lag 0."""
     n = len(x)
     centred = x - x.mean(axis=0)
+    # Twice the length, so that the circular correlation of the FFT is the linear one.
     spectrum = np.fft.rfft(centred, 2 * n, axis=0)
     acov = np.fft.irfft(spectrum * spectrum.conj(), 2 * n, axis=0)[:n]
     rho = np.where(np.ptp(x, axis=0) > 0, acov / np.where(acov[0] > 0, acov[0], 1.0), 0.0)

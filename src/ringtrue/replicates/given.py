@@ -65,6 +65,7 @@ def replicates_from_draws(
     """
     truth = _numeric(theta, "theta")
     n = _length(truth)
+    # Arrays of unequal lengths cannot be one array; they are ranked one by one.
     outputs: Any = list(draws) if _ragged(draws) else _numeric(draws, "draws")
     _need_names(truth, outputs, f)
     most = _fit(truth, outputs, n)
@@ -95,6 +96,7 @@ def _blocks(recorder: Recorder, truth: Any, outputs: Any, data: Any, iid: bool, 
             one = Draws(np.asarray(outputs[i]), iid=iid)
             yield singles(question, streams, [i], [take(truth, i)], (data[i],), (one,))
         return
+    # A chunk and its masks fit in memory whatever n is; where it is cut changes no number.
     step = max(1, _CHUNK // max(question.draws * width(truth), 1))
     for first in range(0, n, step):
         part = slice(first, min(first + step, n))

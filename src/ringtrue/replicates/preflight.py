@@ -6,11 +6,13 @@ The first replicate (or batch) is run twice. This module keeps nothing of it.
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..distributions import Distribution
 from ..errors import InvalidStudy
 from ..functions import SEVERAL, Context, TestFunction
 from ..question.study import Study
@@ -45,8 +47,10 @@ def preflight(study: Study, start: int = 0, *, most: int = _TRIES) -> None:
         _refuse_constant(study, None)
         raise
     _refuse_constant(study, block)
+    # Only a model that takes truths can be handed the same truth many times.
     if study.batch is not None and study.joint is None:
         _refuse_shared_noise(study, block)
+    # Test functions are tried here too, before a thousand replicates have been paid for.
     once = reduce(block)
     if study.reproducible:
         again = simulate(study, number)
@@ -87,6 +91,8 @@ def _refuse_irreproducible(
 
 def _same(a: Any, b: Any) -> bool:
     """Whether two values are equal as far as can be told; what cannot be compared counts as equal."""
+    if isinstance(a, Distribution) and isinstance(b, Distribution):
+        a, b = a.origin, b.origin
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype.kind in "biufc":
         return np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
     if isinstance(a, dict) and isinstance(b, dict):
@@ -97,6 +103,7 @@ def _same(a: Any, b: Any) -> bool:
         return all(_same(getattr(a, item.name), getattr(b, item.name)) for item in fields(a))
     if isinstance(a, (int, float, np.generic)) and isinstance(b, (int, float, np.generic)):
         return bool(a == b) or bool(a != a and b != b)
+    # What cannot be compared, a compiled model or an open file, says nothing against being reproducible.
     return True
 
 
@@ -106,29 +113,29 @@ def _refuse_constant(study: Study, block: Block | None) -> None:
     for f in study.functions:
         if f.sees == "output" or (f.sees == "data" and block is None):
             continue
-        y = None if block is None or f.sees == "theta" else take(block.y, 0)
-        few = _at_belief(f, many, y, slice(0, 8))
+        context = SEVERAL if block is None or f.sees == "theta" else block.context_of(0, 0)
+        few = _at_belief(f, many, context, slice(0, 8))
         if not np.isfinite(few).all():
             raise InvalidStudy(
                 f"test function {f.name!r} must be finite where the belief lives, but gave {_bad(few)}; "
                 f"restrict the belief or choose another test function."
             )
         # A rare event looks constant in a few draws; a thousand miss one of probability 1/50 once in 10^8 times.
-        if np.ptp(few) == 0 and (_at_belief(f, many, y, slice(8, 1000)) == few[0]).all():
+        if np.ptp(few) == 0 and (_at_belief(f, many, context, slice(8, 1000)) == few[0]).all():
             raise InvalidStudy(
                 f"test function {f.name!r} must vary, but it is {few[0]:.6g} at 1000 of 1000 draws of the belief; "
                 f"choose another."
             )
 
 
-def _at_belief(f: TestFunction, draws: Any, y: Any, part: slice) -> Any:
+def _at_belief(f: TestFunction, draws: Any, context: Context, part: slice) -> Any:
     """Evaluate a test function at some draws of the belief, with one dataset if it wants to see one."""
     some, size = take(draws, part), len(range(*part.indices(1000)))
     try:
         if f.sees == "data":
-            values = np.array([f.evaluate(take(some, j), Context(0, y)) for j in range(size)])
+            values = np.array([f.evaluate(take(some, j), context) for j in range(size)])
         else:
-            values = np.asarray(f.evaluate(some, SEVERAL), float)
+            values = np.asarray(f.evaluate(some, context), float)
         if values.shape != (size,):
             raise ValueError(f"{size} parameters gave values of shape {values.shape}")
     except InvalidStudy:
@@ -159,7 +166,8 @@ def _refuse_shared_noise(study: Study, block: Block) -> None:
     twins = np.zeros(len(block.index), int)
     calls = []
     for number in range(1, 21):  # coins agree by chance: twenty calls in which all tosses agree are no chance
-        rows = np.asarray(study.simulate(copied(take(block.theta, twins)), _stream(study, number)))
+        equal = copied(take(block.theta, twins))
+        rows = np.asarray(study.simulate(equal, partial(Streams(study.seed).generator, "data", number)))
         if not (rows == rows[:1]).all():
             return
         calls.append(rows)
@@ -168,7 +176,3 @@ def _refuse_shared_noise(study: Study, block: Block) -> None:
             "a batched model must draw noise of its own for every replicate, but equal parameters gave equal data in "
             "one call and other data in the next; draw noise with size=theta.shape, or leave out batch=."
         )
-
-
-def _stream(study: Study, number: int) -> np.random.Generator:
-    return Streams(study.seed).generator("data", number)

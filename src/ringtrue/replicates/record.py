@@ -192,10 +192,12 @@ class Replicates:
     @property
     def rows(self) -> Any:
         """An index of the replicates that were not lost; a slice, which copies nothing, if none was."""
+        # A slice is a view: with a million replicates an index array would copy every column that is looked at.
         return np.flatnonzero(self.kept) if self.failures else slice(None)
 
     def part(self, start: int, stop: int) -> Replicates:
         """Return the replicates with the numbers from ``start`` to before ``stop``, and their share of the time."""
+        # Views, not copies: a worker's record is cut before it is sent, and a store's after it is read.
         rows = slice(start - self.first, stop - self.first)
         return replace(
             self,
@@ -225,13 +227,16 @@ class Replicates:
 
     def about(self, columns: Sequence[int]) -> Replicates:
         """Return the same replicates with some of the test functions only."""
-        # What lies behind the function on an axis of its own, such as members, concerns all of them.
-        several = {name: array[:, columns] for name, array in self.arrays.items() if array.ndim == 2}
-        single = {name: array for name, array in self.arrays.items() if array.ndim == 1}
-        functions = tuple(self.functions[k] for k in columns)
-        header = replace(self.header, functions=functions)
+        # What is of no function stays; what has other axes, such as members, may concern all of them, and goes.
+        per_function = (self.n, len(self.functions))
+        arrays = {
+            name: array if whole else array[:, columns]
+            for name, array in self.arrays.items()
+            if (whole := name.startswith(KEPT) or array.ndim == 1) or array.shape == per_function
+        }
+        header = replace(self.header, functions=tuple(self.functions[k] for k in columns))
         reference = self.reference[:, columns] if self.reference.size else self.reference
-        return replace(self, header=header, arrays={**several, **single}, reference=reference)
+        return replace(self, header=header, arrays=arrays, reference=reference)
 
     def without_kept(self) -> Replicates:
         """Return the record without truths and draws that were kept."""
@@ -280,8 +285,7 @@ class Gathering:
         self._fields = {one.name: one for one in fields}
         self._arrays: dict[str, NDArray[Any]] = {}
         self._came: dict[str, list[Any]] = {}  # the rows that were put, by array
-        self._filled: Counter[str] = Counter()  # and how many they are
-        self._absent = 0  # replicates that were lost before they had any array
+        self._absent = np.zeros(stop - first, bool)  # replicates that were lost before they had any array
         self._uneven: set[str] = set()
 
     def put(self, rows: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -290,28 +294,31 @@ class Gathering:
             if name not in self._arrays:
                 self._arrays[name] = self._empty(array.shape[1:], array.dtype)
                 self._came[name] = []
-            if self._arrays[name].shape[1:] != array.shape[1:]:
+            found = self._arrays[name]
+            if found.shape[1:] != array.shape[1:]:
                 self._uneven.add(name)
                 continue
-            self._arrays[name][rows] = array
+            if not np.can_cast(array.dtype, found.dtype):  # others came as whole numbers, or less precise
+                found = self._arrays[name] = found.astype(np.result_type(found, array))
+            found[rows] = array
             self._came[name].append(rows)
-            self._filled[name] += len(array)
 
     def add(self, part: Replicates) -> None:
         """Copy a record to its place; its own arrays may go. What reaches beyond the last replicate is left out."""
         many = min(part.stop, self.stop) - part.first
         rows = slice(part.first - self.first, part.first - self.first + many)
         self.put(rows, {name: array[:many] for name, array in part.arrays.items()})
+        # A batch is always computed whole, and may reach beyond the n that was asked for.
         self.failures += [one for one in part.failures if one.replicate < self.stop]
         self.seconds += part.seconds
         if part.lost >= part.n:  # replicates that are lost as a whole fit whatever the others have
-            self._absent += many
+            self._absent[rows] = True
 
     def lose(self, failures: Iterable[Failure], *, came: bool) -> None:
         """Take replicates for lost, whether or not they came; the numbers of those that did are blank."""
         for one in failures:
             self.failures.append(one)
-            self._absent += not came
+            self._absent[one.replicate - self.first] |= not came
             for name, array in self._arrays.items() if came else ():
                 if array.dtype.kind == "f" and not name.startswith(KEPT):
                     array[one.replicate - self.first] = np.nan
@@ -331,7 +338,14 @@ class Gathering:
     def _is_whole(self, name: str) -> bool:
         if name in self._uneven:
             return False
-        return name in self._fields or self._filled[name] + self._absent >= self.stop - self.first
+        return name in self._fields or not (self._missing(name) & ~self._absent).any()
+
+    def _missing(self, name: str) -> NDArray[np.bool_]:
+        """Return which replicates an array did not come for."""
+        missing = np.ones(self.stop - self.first, bool)
+        for rows in self._came[name]:
+            missing[rows] = False
+        return missing
 
     def _empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         n = self.stop - self.first
@@ -340,13 +354,10 @@ class Gathering:
 
     def _filled_up(self, name: str) -> NDArray[Any]:
         """Return an array with blanks where nothing came."""
-        array = self._arrays[name]
-        if self._filled[name] < len(array):
-            gone = np.ones(len(array), bool)
-            for rows in self._came[name]:
-                gone[rows] = False
+        array, missing = self._arrays[name], self._missing(name)
+        if missing.any():
             known = self._fields.get(name)
-            array[gone] = known.blank if known else np.nan if array.dtype.kind == "f" else 0
+            array[missing] = known.blank if known else np.nan if array.dtype.kind == "f" else 0
         return array
 
 
@@ -361,6 +372,7 @@ def join(parts: Iterable[Replicates], *, stop: int | None = None, reference: Flo
     """Return records of one study, in any order, as one that ends before replicate ``stop``."""
     ordered = sorted((part for part in parts if stop is None or part.first < stop), key=lambda part: part.first)
     end = ordered[-1].stop if stop is None else stop
+    # Most runs in one process and most stores have one part.
     if len(ordered) == 1 and ordered[0].stop <= end:  # nothing to copy
         return ordered[0] if reference is None else replace(ordered[0], reference=reference)
     whole = Gathering(ordered[0].header, ordered[0].first, end)
@@ -371,5 +383,6 @@ def join(parts: Iterable[Replicates], *, stop: int | None = None, reference: Flo
 
 def rows_of(index: Ints, first: int) -> Any:
     """Return the rows of some replicates in a record, a slice if they are consecutive."""
+    # A slice assigns without a gather; only groups of mixed outputs need an index.
     whole = int(index[-1]) - int(index[0]) + 1 == len(index)
     return slice(int(index[0]) - first, int(index[-1]) + 1 - first) if whole else index - first

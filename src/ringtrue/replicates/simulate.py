@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -78,12 +79,14 @@ def compute(study: Study, first: int, count: int, *, keep: Keep = None, on_failu
     for begin in range(first, first + count, size):
         for block in _blocks(study, recorder, begin, min(size, first + count - begin), on_failure):
             recorder.record(block)
+        # What came before the failure is kept: the record ends there and a store can go on from it.
         if on_failure == "raise" and recorder.failed:
             break
     record = recorder.finish(time.perf_counter() - start)
     if on_failure == "record" or not record.failures:
         return Outcome(record, None, recorder.error)
     failure = record.failures[0]
+    # A batch counts whole or not at all, or a later run would find half of it computed.
     end = failure.replicate if study.batch is None else max(failure.replicate // size * size, first)
     return Outcome(record.part(first, end), failure, recorder.error)
 
@@ -117,6 +120,7 @@ class Recorder:
         try:
             arrays = reduce(block, self.keep)
         except Exception as error:
+            # A batch of the user's own cannot be taken apart; whatever broke in it concerns all of its replicates.
             if block.outputs.members is None or block.b == 1:
                 stage = "output" if isinstance(error, NoRoute) else "test function"
                 self.lose(block.index[self._mine(block)], error, stage)
@@ -148,6 +152,7 @@ class Recorder:
         """Record lost replicates."""
         ours = isinstance(error, (ReplicateFailed, InvalidStudy))
         message = (str(error) if ours else f"{type(error).__name__}: {error}").rstrip(".")
+        # As text, since a traceback holds frames, and frames hold the user's data: neither travels nor rests in a file.
         text = "".join(traceback.format_exception(error))
         self.error = self.error or error
         self.gathering.lose((Failure(int(i), stage, message, text) for i in rows), came=came)
@@ -188,7 +193,8 @@ def replay(study: Study, replicate: int) -> tuple[Any, Any, Any]:
         raise raised.error from None
     j = i % (study.batch or 1)
     members = block.outputs.members
-    return take(block.theta, j), take(block.y, j), block.outputs.whole if members is None else members[j]
+    output = block.outputs.whole if members is None else members[j]
+    return take(block.theta, j), take(block.y, j), output.origin
 
 
 def need_study(study: Any) -> None:
@@ -214,6 +220,7 @@ def _blocks(study: Study, recorder: Recorder, first: int, count: int, on_failure
             if on_failure == "raise":
                 break
         else:
+            # Outputs of one class and size stack into one object; a procedure may return others now and then.
             kinds.setdefault((type(output), output.size), []).append((i, theta, y, output))
     for alike in kinds.values():
         yield singles(study, recorder.streams, *zip(*alike, strict=True))
@@ -243,14 +250,16 @@ def _simulated(study: Study, streams: Streams, block: int) -> tuple[Any, Any, An
     except Exception as error:
         raise Raised("model" if study.joint else "belief", error) from error
     try:
-        # Copies, because models work in place and reuse buffers: the truth must stay what it was.
-        y = copied(study.simulate(copied(theta), streams.generator("data", block)) if study.joint is None else y)
+        if study.joint is None:
+            # Copies, because models work in place and reuse buffers: the truth must stay what it was.
+            y = study.simulate(copied(theta), partial(streams.generator, "data", block))
+        y = copied(y)
         if y is None:
             raise InvalidStudy("the model must return a dataset, but it returned None; is a return statement missing?")
     except Exception as error:
         raise Raised("model", error) from error
     try:
-        output = study.learn(copied(y), streams.generator("procedure", block))
+        output = study.learn(copied(y), partial(streams.generator, "procedure", block))
     except Exception as error:
         raise Raised("procedure", error) from error
     return theta, y, output.copied() if study.batch is None else output
@@ -283,6 +292,6 @@ def _need_batch(y: Any, output: Any, size: int) -> None:
         arrived = f"{found} of them" if found else "a single one"
         error = (
             f"a batched procedure must return a batch of {size} outputs, one per replicate, but {arrived} arrived "
-            f"({type(output).__name__}; draws have shape (draws, replicates, ...))."
+            f"({type(output.origin).__name__}; draws have shape (draws, replicates, ...))."
         )
         raise Raised("procedure", InvalidStudy(error))

@@ -115,6 +115,7 @@ def ranked(result: Result) -> list[int]:
     """Return the columns of the replicates by evidence, most first."""
     strength: dict[str, tuple[float, float]] = {}
     for row in result.tests:
+        # Adjusted p-values are often tied at 1; the plain one then decides.
         strength[row.f] = min(strength.get(row.f, (math.inf, math.inf)), (row.adjusted, row.pvalue))
     functions = result.replicates.functions
     return sorted(range(len(functions)), key=lambda k: strength.get(functions[k].name, (math.inf, math.inf)))
@@ -134,6 +135,7 @@ def _by_verdict(result: Result) -> Iterator[str]:
         yield "Calibrated does not mean useful: look at how narrow the outputs are before relying on them."
     elif result.verdict is Verdict.INCONCLUSIVE:
         yield "Do not read this as a pass: the run could not settle the question either way."
+        # With losses the advice on failures stands instead: more replicates would lose their share too.
         if not result.replicates.failures:
             yield "Add replicates as the sentence says; with a store, the same call computes only what is missing."
     else:
@@ -166,6 +168,7 @@ def _mend(result: Result, k: int, about: Mapping[str, Interval]) -> Iterator[str
     ran = result.replicates
     name, found = ran.functions[k].name, diagnose(columns_of(ran)[k])
     if found.kind == "outliers":
+        # A factor would widen every output for the sake of a few, so that none is named.
         yield f"Of {short(name)}, {wording.outlying(found, ran.n - len(ran.failures))}."
         return
     if found.kind != "plain":
@@ -214,6 +217,7 @@ def _resolution(result: Result) -> Iterator[str]:
     seen = result.resolution
     if math.isfinite(seen.bias):
         yield (
+            # One time in five is what a power of 0.8 leaves.
             f"Small errors: a spread factor between {_figure(seen.under_confident)} and "
             f"{_figure(seen.over_confident)}, or a bias below {_figure(seen.bias)} sd, is missed more often than one "
             f"time in five."
@@ -251,6 +255,7 @@ def cells(result: Result) -> tuple[list[tuple[str, float]], list[tuple[str, list
     """Return the table of measures: (name, ideal) of its columns, and one row per test function, worst first."""
     single = [row for row in result.measures if row.f != ALL]
     found = by_function(single)
+    # A dict, since the columns should keep the order of the measures.
     heads = list({row.name: row.ideal for row in single}.items())
     rows = [
         (name, [_cell(found[name][head]) if head in found[name] else None for head, _ in heads])
@@ -292,6 +297,7 @@ def details(result: Result) -> Details | None:
     found = _measured(ran, ranked(result))
     by_name = by_function(found.rows)
     names = _worst_first(by_name, result)
+    # What concerns all together stands on top and takes no row from the others.
     shown = names[: ROWS + (ALL in by_name)]
     groups = [(name, [(row.name, _cell(row), _ideal(row)) for row in by_name[name].values()]) for name in shown]
     there = {row.name for row in found.rows}
@@ -349,6 +355,7 @@ def _ends(failure: Failure) -> str:
 def said(row: Interval) -> str:
     """Return the size of a measure with its interval."""
     digits = decimals(row)
+    # The words around a bias say its direction, so that a sign would say it twice.
     low, high = sorted((abs(row.low), abs(row.high))) if row.ideal == 0 else (row.low, row.high)
     estimate = abs(row.estimate) if row.ideal == 0 else row.estimate
     return f"{_fixed(estimate, digits)} ({_fixed(low, digits)} to {_fixed(high, digits)})"
@@ -359,6 +366,7 @@ def _fixed(x: float, digits: int) -> str:
         return "unknown"
     if math.isinf(x):
         return "∞" if x > 0 else "−∞"
+    # A browser may break a line after a hyphen, but not after a minus sign.
     return f"{x:.{digits}f}".replace("-", "−")
 
 

@@ -144,6 +144,7 @@ def as_svg(draw: Callable[..., Any], *, mark: str, words: Words, size: tuple[flo
         warnings.filterwarnings("ignore", message="Glyph")  # the browser has fonts for what matplotlib's lack
         figure = Figure(figsize=size)
         draw(ax=figure.subplots(gridspec_kw=None if wide else _MARGINS))
+        # A date would make two pages of one result differ.
         figure.savefig(file, format="svg", metadata={"Date": None})
     return embedded(file.getvalue(), mark=mark, words=words)
 

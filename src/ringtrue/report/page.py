@@ -42,14 +42,17 @@ def report(result: Result, path: str | os.PathLike[str], *, origin: Origin | Non
         raise TypeError(f"report needs the Result that judge or check returns, but {type(result).__name__} arrived.")
     target, twin = need_place(path)
     every = content.details(result)
+    # Both texts are made before either is written, so that an error leaves the files of an earlier run as a pair.
     plain = {**document(result, origin=origin), "details": every and every.plain}
     text = render(result, plain, twin=twin.name, details=every)
+    # The page names its twin, so that the twin is there first.
     write(twin, as_text(plain))
     return write(target, text)
 
 
 def need_place(path: str | os.PathLike[str]) -> tuple[Path, Path]:
     """Return the files of a page and its twin; refuse, before anything is computed, what could not be written."""
+    # Imported and not merely looked for: a broken installation should be found before an hour of simulation.
     for module in ("matplotlib", "jinja2"):
         _need(module)
     target = Path(path)
@@ -83,11 +86,13 @@ def render(result: Result, plain: dict[str, Any], *, twin: str, details: content
     environment = Environment(
         loader=PackageLoader("ringtrue.report", "."),
         autoescape=True,
+        # A misspelled name in the template must fail instead of leaving a gap.
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=_finalised,
     )
+    # Pictures are markup already; escaped they would show their source.
     environment.filters |= {"short": content.short, "p": format_p, "duration": duration, "svg": Markup}
     return environment.get_template("page.html").render(
         result=result,
@@ -117,6 +122,7 @@ def _sentences(result: Result) -> list[str]:
 
 
 def _finalised(value: Any) -> Any:
+    # Markup is a kind of str too, and was spelled out where it was made.
     return content.spelled(value) if type(value) is str else value
 
 

@@ -35,6 +35,7 @@ def need_count(least: int, **given: float) -> None:
     ringtrue.errors.InvalidStudy: draws must be a whole number, at least 1, but 0 arrived.
     """
     for name, value in given.items():
+        # Not "value < least": nan compares false with everything and must be refused.
         if not value >= least or value % 1:
             raise InvalidStudy(f"{name} must be a whole number, at least {least}, but {value!r} arrived.")
 
@@ -44,6 +45,7 @@ def as_values(values: ArrayLike, name: str) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or array.size == 0:
         raise InvalidStudy(f"{name} must have shape (n,) with n >= 1, but {array.shape} arrived.")
+    # The minimum hands nan on, so that no array of flags is needed to find one.
     low, high = float(array.min()), float(array.max())
     if math.isnan(low):
         raise InvalidStudy(f"{name} must not contain nan; leave lost replicates out and count them in lost=.")
@@ -58,9 +60,11 @@ def as_ranks(values: ArrayLike, draws: int) -> Ints:
     array = np.asarray(values)
     if array.ndim != 1 or array.size == 0:
         raise InvalidStudy(f"ranks must have shape (n,) with n >= 1, but {array.shape} arrived.")
+    # nan has no integer to be cast to: what the cast gives depends on the machine.
     if np.isnan(array.min()):
         raise InvalidStudy("ranks must be whole numbers, but nan arrived; leave lost replicates out.")
     ranks = array.astype(np.int64, copy=False)
+    # A cast cuts fractions off without a word; integers are not copied and need no comparison.
     if ranks is not array and not np.array_equal(ranks, array):
         raise InvalidStudy("ranks must be whole numbers, but fractions arrived; for u in [0, 1] leave out draws=.")
     if ranks.min() < 0 or ranks.max() > draws:

@@ -37,15 +37,8 @@ _TIE = 1e-9
 def bonferroni(p: ArrayLike) -> float:
     """Return a p-value for "all hypotheses hold": the smallest p-value times their number.
 
-    Parameters
-    ----------
-    p : array_like, shape (K,)
-        Valid p-values, dependent in any way.
-
-    Returns
-    -------
-    float
-        Sees one strong rejection; blind to many weak ones.
+    The K valid p-values may depend on each other in any way. It sees one strong rejection; it is blind to many weak
+    ones.
 
     Examples
     --------
@@ -59,15 +52,7 @@ def bonferroni(p: ArrayLike) -> float:
 def holm(p: ArrayLike) -> Floats:
     """Adjust each p-value so that rejecting all below alpha makes one false claim with probability alpha.
 
-    Parameters
-    ----------
-    p : array_like, shape (K,)
-        Valid p-values, dependent in any way.
-
-    Returns
-    -------
-    ndarray, shape (K,)
-        Adjusted p-values in the order of `p`; the smallest equals the Bonferroni p-value.
+    They keep their order and may depend on each other in any way; the smallest becomes the Bonferroni p-value.
 
     Examples
     --------
@@ -77,12 +62,13 @@ def holm(p: ArrayLike) -> Floats:
     p = _as_pvalues(p)
     order = np.argsort(p, kind="stable")
     adjusted = np.empty_like(p)
+    # The running maximum: nothing is rejected before all that have smaller p-values are.
     adjusted[order] = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
     return np.minimum(adjusted, 1.0)
 
 
 def weighted_minimum(p: ArrayLike, weights: ArrayLike) -> float:
-    """Return a p-value for "all hypotheses hold", with the level divided in proportion to the weights.
+    """Return a p-value for "all hypotheses hold", the smallest ``p / weight``, at most one.
 
     Parameters
     ----------
@@ -91,11 +77,6 @@ def weighted_minimum(p: ArrayLike, weights: ArrayLike) -> float:
     weights : array_like, shape (K,)
         Shares of the level, chosen before seeing `p`: not negative, and adding up to one. A hypothesis of
         weight zero is not looked at.
-
-    Returns
-    -------
-    float
-        The smallest ``p / weight``, at most one.
 
     Examples
     --------
@@ -108,6 +89,7 @@ def weighted_minimum(p: ArrayLike, weights: ArrayLike) -> float:
             f"weights must be {len(p)} numbers >= 0 that add up to 1, got shape {w.shape} with sum "
             f"{w.sum()}; divide them by their sum."
         )
+    # Zero weights are left out before dividing: 0 / 0 would be nan, which a minimum hands on.
     return min(1.0, float((p[w > 0] / w[w > 0]).min()))
 
 
@@ -117,16 +99,6 @@ def prefix_two_median(p: ArrayLike) -> float:
     The combination is the smallest, over all prefixes, of twice the prefix's median. It is valid when the
     p-values are exchangeable, as those of independent random splits of one data set are; sorting them, or
     stopping when they look good and drawing new ones, breaks this.
-
-    Parameters
-    ----------
-    p : array_like, shape (B,)
-        Valid and exchangeable p-values.
-
-    Returns
-    -------
-    float
-        At most one, and at most twice the first p-value.
 
     Notes
     -----
@@ -146,6 +118,7 @@ def prefix_two_median(p: ArrayLike) -> float:
     0.06
     """
     prefix: list[float] = []
+    # Twice a median may exceed one; a half caps the result there.
     best = 0.5
     for value in _as_pvalues(p).tolist():
         insort(prefix, value)
@@ -157,14 +130,9 @@ def prefix_two_median(p: ArrayLike) -> float:
 class LabelRandomisation:
     """The outcome of a joint test of several test functions.
 
-    Parameters
-    ----------
-    statistic : float
-        Largest evidence over test functions: minus the log of the smallest approximate p-value.
-    pvalue : float
-        Exact p-value of "truth and draws are exchangeable, jointly in all test functions".
-    adjusted : ndarray, shape (K,)
-        Step-down adjusted p-value of each test function; the smallest equals `pvalue`.
+    ``statistic`` is the largest evidence over test functions, minus the log of the smallest approximate p-value;
+    ``pvalue`` that of "truth and draws are exchangeable, jointly in all test functions", exact; ``adjusted`` has a
+    step-down p-value for each test function, (K,), the smallest being ``pvalue``.
     """
 
     statistic: float
@@ -223,6 +191,7 @@ def _relabelled_counts(ranks: NDArray[np.integer], rng: Generator, randomisation
     n, size, K = ranks.shape
     by_member = ranks.reshape(n * size, K)
     yield _count(by_member, np.arange(n)[None] * size, size)
+    # A labelling gathers n K ranks and fills size K counts; the larger of the two is held to the budget.
     chunk = max(1, _CHUNK // (K * max(n, size)))
     for start in range(0, randomisations, chunk):
         rows = min(chunk, randomisations - start)
@@ -234,6 +203,7 @@ def _relabelled_counts(ranks: NDArray[np.integer], rng: Generator, randomisation
 def _count(by_member: NDArray[np.integer], truth: Ints, size: int) -> Ints:
     rows, K = len(truth), by_member.shape[1]
     cells = by_member[truth].astype(np.int64)
+    # Every labelling and test function has cells of its own, so that one bincount serves them all.
     cells += np.arange(K) * size
     cells += np.arange(rows)[:, None, None] * (K * size)
     return np.bincount(cells.ravel(), minlength=rows * K * size).reshape(rows, K, size)
@@ -250,6 +220,7 @@ def _evidence(counts: Ints) -> Floats:
     smooth = ((counts @ polynomials) ** 2).sum(axis=-1) / n
     components = [
         *np.moveaxis(_log_two_sided(z), -1, 0),
+        # scipy has no log of it and it underflows; the ties that the floor makes can only enlarge the p-value.
         np.log(np.maximum(gammaincc(polynomials.shape[1] / 2, smooth / 2), np.finfo(np.float64).tiny)),
         _log_gap(counts, n),
     ]
@@ -262,6 +233,7 @@ def _score_table(size: int) -> tuple[Floats, Floats]:
     normal = ndtri(np.arange(1, size + 1) / (size + 1))
     scores = [_standardised(normal), _standardised(normal**2)]
     order = min(4, size - 1)
+    # On [-1, 1] the powers stay well conditioned. QR leaves signs open, which the squares do not see.
     powers = np.vander(np.linspace(-1, 1, size), order + 1, increasing=True)
     orthonormal = np.linalg.qr(powers)[0][:, 1:] * sqrt(size)
     return np.stack(scores, axis=1), orthonormal
@@ -290,6 +262,7 @@ def _log_gap(counts: Ints, n: int) -> Floats:
     share = np.cumsum(counts, axis=-1)[..., :-1] / n
     expected = np.arange(1, M + 1) / (M + 1)
     deviance = 2 * n * (rel_entr(share, expected) + rel_entr(1 - share, 1 - expected))
+    # Below b = 1 the second term turns negative; at 1 the formula gives 4 phi(1) = 0.97, so that nothing is lost.
     b = np.sqrt(np.maximum(deviance.max(axis=-1), 1.0))
     log_density = -0.5 * b**2 - 0.5 * log(2 * pi)
     log_pvalue: Floats = np.minimum(log_density + np.log(4 / b + 2 * (b - 1 / b) * log(M)), 0.0)
@@ -300,6 +273,7 @@ def _step_down(evidence: Floats) -> Floats:
     """Return max-T step-down p-values; row 0 is the observed labelling, and counts as one of the rest."""
     order = np.argsort(-evidence[0], kind="stable")
     ordered = evidence[:, order]
+    # A test function is compared with the largest among those that have no more evidence than itself.
     rivals = np.maximum.accumulate(ordered[:, ::-1], axis=1)[:, ::-1]
     reached = (rivals >= ordered[0] - _TIE * (1 + ordered[0])).mean(axis=0)
     adjusted = np.empty(len(order))

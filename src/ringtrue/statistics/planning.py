@@ -129,11 +129,6 @@ def plan(
     functions : int
         Test functions tested together. The level is shared by Bonferroni's rule, as if only one is wrong.
 
-    Returns
-    -------
-    Plan
-        With the number of replicates ``n``.
-
     Notes
     -----
     With z ~ N(delta, s^2) and a = alpha / (2.6 functions): for bias, n = ((q(1 - a/2) + q(power)) / delta)^2 with
@@ -175,11 +170,6 @@ def detectable(
     power, alpha, functions
         As in `plan`.
 
-    Returns
-    -------
-    Detectable
-        Spread factors on both sides of 1, and a bias.
-
     Examples
     --------
     >>> print(detectable(100))
@@ -190,6 +180,7 @@ def detectable(
     each = alpha / (_MULTIPLICITY * functions)
     kept_spread, kept_bias = _efficiency(draws)
     bias = (_two_sided(each) + float(special.ndtri(power))) / math.sqrt(n * kept_bias)
+    # Ranks count as fewer exact u; a chi-squared law allows a fraction of a degree of freedom.
     over = _detectable_spread(n * kept_spread, each, power, 1.0)
     under = _detectable_spread(n * kept_spread, each, power, -1.0)
     return Detectable(over, under, bias, power)
@@ -221,11 +212,6 @@ def plan_certificate(
     draws : int, optional
         Draws that each truth is ranked among; None if u is exact.
 
-    Returns
-    -------
-    Certificate
-        With the number of replicates ``n`` and its three parts.
-
     Notes
     -----
     With b = q((1 + confidence) / 2) + q(0.9): both ends of an interval stay within the tolerance t with probability 0.8
@@ -244,6 +230,7 @@ def plan_certificate(
         if not tolerance > 0:
             raise InvalidStudy(f"the tolerance on {name} must be positive (inf for none), got {tolerance}")
     need_fraction(confidence=confidence)
+    # Either end may leave the tolerance, each with half of 1 - _CHANCE: hence the 0.9 quantile and not the 0.8.
     reach = (_two_sided(1 - confidence) + float(special.ndtri((1 + _CHANCE) / 2))) ** 2
     kept_spread, kept_bias = _efficiency(draws)
     needs = (
@@ -288,6 +275,7 @@ def _efficiency(draws: int | None) -> tuple[float, float]:
 
 def _divided(n: float, kept: float) -> float:
     """Whole replicates when each carries a fraction of the information."""
+    # A tolerance of inf asks for nothing, also of ranks that keep nothing, where 0 / 0 would be an error.
     if n == 0:
         return 0
     return math.ceil(n / kept) if kept > 0 else math.inf
@@ -303,15 +291,18 @@ def _replicates_for_bias(delta: float, alpha: float, power: float) -> float:
 
 def _power_against_spread(n: float, s: float, alpha: float) -> float:
     """Power of the two-sided chi-squared test on the sum of z^2."""
+    # chdtri takes the upper tail: its 1 - alpha / 2 point is the lower quantile.
     low, high = special.chdtri(n, 1 - alpha / 2), special.chdtri(n, alpha / 2)
     return float(special.chdtr(n, low / s**2) + special.chdtrc(n, high / s**2))
 
 
 def _replicates_for_spread(s: float, alpha: float, power: float) -> float:
+    # The log of a sample's sd has variance 1 / (2 n): the same formula as for the bias, halved.
     quick = 0.5 * ((_two_sided(alpha) + float(special.ndtri(power))) / math.log(s)) ** 2
     # The exact answer differs by a relative O(log s) = O(1 / sqrt(n)); here it no longer matters.
     if quick > 1e8:
         return quick
+    # One replicate may be enough for a gross error, and then there is no change of sign to look for.
     if _power_against_spread(1.0, s, alpha) >= power:
         return 1.0
 
@@ -323,6 +314,7 @@ def _replicates_for_spread(s: float, alpha: float, power: float) -> float:
 
 def _detectable_spread(n: float, alpha: float, power: float, sign: float) -> float:
     """The spread factor exp(sign * x), x > 0, found with the given power by n exact u."""
+    # exp(200) squared is 5e173, still a float; what is missed even there is called undetectable.
     furthest = 200.0
 
     def shortfall(x: float) -> float:

@@ -63,6 +63,7 @@ def narrow(
     >>> narrow(lambda k: k**2 - 50, 0, 20, done=adjacent, rule=whole).high
     8
     """
+    # Bisection needs no values at the ends, so that f, which may be costly, is not called there.
     at = Bracket(low, high, *ends, low, ends[0])
     rule = rule or _halfway
     while not done(at):
@@ -83,19 +84,23 @@ def adjacent(at: Bracket) -> bool:
 
 def whole(at: Bracket) -> int:
     """Look at the whole number half way."""
+    # Rounded down, below 0 too, it lies strictly inside while the ends are more than one apart.
     return int((at.low + at.high) // 2)
 
 
 def false_position(at: Bracket) -> float:
     """Look where the line between the ends is 0, but not right beside an end."""
+    # A place within rounding of an end would narrow nothing; 2 % of the bracket is the least progress.
     return at.low + (at.high - at.low) * min(max(at.at_low / (at.at_low - at.at_high), 0.02), 0.98)
 
 
 def secant(at: Bracket) -> float:
     """Look where the line through the last two places is 0; first, for f that rises no faster than x, at the least."""
     if at.last is None:
+        # With a slope of at most 1 the root is no nearer than this, so that the bracket is not overshot.
         return at.low - at.value
     slope = (at.value - at.last.value) / (at.x - at.last.x)
+    # The lower end is not inside: a flat or falling line ends in the halving below.
     x = at.x - at.value / slope if slope > 0 else at.low
     return x if at.low < x < at.high else _halfway(at)
 

@@ -43,14 +43,8 @@ _TIE = 1e-5
 class TwoSampleTest:
     """The outcome of a test that two samples have the same law.
 
-    Parameters
-    ----------
-    method : str
-        Name of the test.
-    statistic : float
-        Estimated distance between the two laws; the unbiased estimates may be negative.
-    pvalue : float
-        Probability of a distance at least as large when the laws agree; never zero.
+    ``statistic`` is an estimated distance between the two laws, negative at times if it is unbiased; ``pvalue`` the
+    probability of one at least as large when the laws agree, never zero.
     """
 
     method: str
@@ -69,15 +63,6 @@ def ks(x: ArrayLike, y: ArrayLike) -> TwoSampleTest:
     total. Beyond, unequal sizes use the limit law with the boundary moved by the mean overshoot, and ties
     make the test conservative.
 
-    Parameters
-    ----------
-    x, y : array_like, shape (n,) and (m,)
-        The samples.
-
-    Returns
-    -------
-    TwoSampleTest
-
     Examples
     --------
     >>> test = ks([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0])
@@ -95,10 +80,10 @@ def mmd(
 ) -> TwoSampleTest:
     """Compare two samples by the unbiased squared maximum mean discrepancy, permuting the labels.
 
-    Null hypothesis: all points of `x` and `y` are independent draws of one law; the level is exact at any
-    size. The Gaussian kernel ``exp(-|a - b|^2 / (2 bandwidth^2))`` sees differences on the scale of the
-    bandwidth: at the default a shift is seen well, a wrong spread needs far more points, and coordinates
-    with small units are not seen at all beside coordinates with large ones.
+    Null hypothesis: all points of `x` and `y` are independent draws of one law; the level is exact at any size. The
+    Gaussian kernel ``exp(-|a - b|^2 / (2 bandwidth^2))`` sees differences on the scale of the bandwidth: at the default
+    a shift is seen well, a wrong spread needs far more points, and coordinates with small units are not seen at all
+    beside coordinates with large ones. The statistic carries the rounding of single precision, about 1e-7.
 
     Parameters
     ----------
@@ -112,11 +97,6 @@ def mmd(
         Length scale of the kernel; it must not be chosen by looking at which point is in which sample.
         By default the median distance between pooled points (a thousand of them, evenly spaced in sorted
         order): a function of the pooled set, which no relabelling changes, so the level stays exact.
-
-    Returns
-    -------
-    TwoSampleTest
-        The statistic carries the rounding of single precision, about 1e-7.
 
     Examples
     --------
@@ -138,17 +118,8 @@ def energy(x: ArrayLike, y: ArrayLike, *, rng: Generator, permutations: int = 99
 
     Parameters
     ----------
-    x, y : array_like, shape (n,) or (n, d) and (m,) or (m, d)
-        The samples.
-    rng : Generator
-        Draws the permutations.
-    permutations : int
-        The p-value is a multiple of ``1 / (permutations + 1)``.
-
-    Returns
-    -------
-    TwoSampleTest
-        The statistic, in the units of the points, carries the rounding of single precision.
+    x, y, rng, permutations
+        As in `mmd`; the statistic is in the units of the points.
 
     Examples
     --------
@@ -165,6 +136,7 @@ def energy(x: ArrayLike, y: ArrayLike, *, rng: Generator, permutations: int = 99
 def _largest_gap(a: Floats, b: Floats) -> int:
     """Return the statistic of sorted samples as an integer multiple of 1 / lcm(n, m)."""
     n, m = len(a), len(b)
+    # In integers, so that a tie with the observed gap is a tie whatever the rounding.
     g = gcd(n, m)
     # The cdf of a exceeds that of b by most just after a point of a; among tied points the last one counts.
     above = np.arange(1, n + 1) * (m // g) - np.searchsorted(b, a, side="right") * (n // g)
@@ -176,6 +148,7 @@ def _ks_pvalue(gap: int, a: Floats, b: Floats) -> float:
     n, m = len(a), len(b)
     if n + m <= _RECURSION_LIMIT:
         last = _last_of_tied(a, b)
+        # Equal sizes without ties have a closed sum, as exact as the recursion and far cheaper.
         if n != m or not last.all():
             return _ks_recursion(gap, n, m, last)
     return _ks_equal_sizes(gap, n) if n == m else _ks_limit(gap, n, m)
@@ -192,6 +165,7 @@ def _ks_equal_sizes(gap: int, n: int) -> float:
         return 1.0
     # Terms beyond j ~ 28 sqrt(n) are below exp(-780), except the leading one, which may be the floor anyway.
     j = np.arange(min(n, gap + int(28 * sqrt(n))))
+    # C(2n, n - k) / C(2n, n) is the product over j < k of (n - j) / (n + j + 1); log factorials would cancel.
     log_ratio = np.cumsum(np.log1p(-(2 * j + 1) / (n + j + 1)))[gap - 1 :: gap]
     sign = np.where(np.arange(len(log_ratio)) % 2, -2.0, 2.0)
     return float(np.clip(sign @ np.exp(log_ratio), _SMALLEST, 1.0))
@@ -207,6 +181,7 @@ def _ks_recursion(gap: int, n: int, m: int, last: NDArray[np.bool_]) -> float:
     count: Floats = np.arange(n + 1, dtype=np.float64)
     lows, highs = _ks_band(gap, n, m, last)
     for t, (low, high) in enumerate(zip(lows, highs, strict=True)):
+        # All orders of the labels are equally likely: the next point is an x with the share of x's among those left.
         up = mass * ((n - count[first : first + len(mass)]) / (n + m - t))
         moved = np.append(mass - up, 0.0)
         moved[1:] += up
@@ -223,6 +198,7 @@ def _ks_band(gap: int, n: int, m: int, last: NDArray[np.bool_]) -> tuple[list[in
     g = gcd(n, m)
     t, step = np.arange(1, n + m + 1), (n + m) // g
     possible_low, possible_high = np.maximum(t - m, 0), np.minimum(t, n)
+    # After t points, k of them x's, the gap is |k (n + m) - n t| / g in the same integers.
     low = np.maximum((n // g * t - gap) // step + 1, possible_low)
     high = np.minimum(-((-n // g * t - gap) // step) - 1, possible_high)
     return np.where(last, low, possible_low).tolist(), np.where(last, high, possible_high).tolist()
@@ -251,8 +227,10 @@ def _permutation_test(
 ) -> TwoSampleTest:
     """Rank the statistic of the observed labels among those of random relabellings."""
     need_count(1, permutations=permutations)
+    # Centred at one of them, equal points are all 0, and no labelling differs from another.
     if not points.any():
         return TwoSampleTest(method, 0.0, 1.0)
+    # Row 0 keeps the observed labels and counts as one of the relabellings; without it the level would not hold.
     signs = np.tile(labels, (permutations + 1, 1))
     rng.permuted(signs[1:], axis=1, out=signs[1:])
     statistics = _discrepancies(points / scale, signs, kernel)
@@ -272,12 +250,14 @@ def _discrepancies(points: Floats, signs: NDArray[np.int8], kernel: Kernel) -> F
         row_sums[start:stop] += gram.sum(axis=1, dtype=np.float64) / 2
         row_sums[start:] += gram.sum(axis=0, dtype=np.float64) / 2
         for c in range(0, len(signs), _COLUMNS):
+            # The products are the slow part and are taken in single precision; what adds up over blocks is double.
             e = signs[c : c + _COLUMNS, start:].astype(np.float32)
             products = np.einsum("bi,bi->b", e @ gram.T, e[:, : len(gram)], dtype=np.float64)
             quadratic[c : c + _COLUMNS] += products
     linear, total = signs @ row_sums, row_sums.sum()
     n = int(np.count_nonzero(signs[0] > 0))
     m = len(points) - n
+    # The indicator of x is (1 + e) / 2 and that of y (1 - e) / 2: hence the quarters.
     within_x = (quadratic + 2 * linear + total) / (4 * n * (n - 1))
     within_y = (quadratic - 2 * linear + total) / (4 * m * (m - 1))
     across = (total - quadratic) / (4 * n * m)
@@ -295,6 +275,7 @@ def _gram_rows(points: Floats, kernel: Kernel) -> Iterator[tuple[int, NDArray[np
     offset = _typical_value(points, kernel)
     for start in range(0, len(points), _ROWS):
         block = (left[start : start + _ROWS] @ right[start:].T).astype(np.float32)
+        # Rounding leaves squared distances slightly below 0, whose roots would be nan.
         gram = kernel(np.maximum(block, 0.0, out=block))
         gram -= offset
         np.fill_diagonal(gram, 0.0)
@@ -355,9 +336,12 @@ def _pool(x: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[np.int8]]:
             "compare the same parameter in both samples, points on axis 0."
         )
     points = np.concatenate([a, b])
+    # lexsort takes its main key last.
     order = np.lexsort(points.T[::-1])
     labels = np.where(order < len(a), 1, -1).astype(np.int8)
     points = points[order]
+    # Products give distances without cancellation only near the origin. A point of the pool and not the mean, so that
+    # equal points become exactly 0.
     return points - points[len(points) // 2], labels
 
 

@@ -431,6 +431,7 @@ print(fingerprint(study))
 """
 
 
+@pytest.mark.process
 def test_another_process_finds_the_same(tmp_path: Path) -> None:
     """A script run again, with another order of hashes and from another file, has the same fingerprint."""
     found = set()

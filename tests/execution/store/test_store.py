@@ -118,6 +118,7 @@ def test_judging_needs_only_the_file(tmp_path: Path) -> None:
     assert str(rt.judge(Store.read(path).replicates())) == str(rt.judge(_original()))
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.sets(st.integers(1, N - 1)), st.randoms(use_true_random=False), st.integers(1, 7))
 def test_any_partition_in_any_order_gives_the_same(cuts: set[int], order: random.Random, every: int) -> None:
@@ -368,6 +369,7 @@ def _status(process: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
+@pytest.mark.process
 def test_a_second_writer_is_refused_and_readers_are_not(tmp_path: Path) -> None:
     """While one process writes another gets StoreBusy at once, can read, and can write when the first is done."""
     path = tmp_path / "run.db"
@@ -425,6 +427,7 @@ def test_threads_do_not_share_the_right_to_write(tmp_path: Path) -> None:
         assert store.done == 0
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("attempt", range(10))
 def test_killing_the_writer_loses_nothing_that_was_flushed(tmp_path: Path, attempt: int) -> None:
     """After kill -9 at a random moment, all that was flushed is there bit by bit, and the run can be resumed."""
@@ -483,6 +486,7 @@ def _wide(count: int) -> Replicates:
     return Replicates(HEADER, {field.name: rng.random(shape).astype(field.dtype) for field, shape in shapes.items()})
 
 
+@pytest.mark.process
 def test_a_limit_of_the_system_is_said_and_harms_nothing(tmp_path: Path) -> None:
     """A process that may not make files larger gets the error, and the store is as it was before the write."""
     path = _filled(tmp_path / "run.db")
@@ -505,6 +509,7 @@ def _harmless(path: Path) -> bool:
         return _same(store.replicates(), _original())
 
 
+@pytest.mark.slow
 def test_bit_flips_are_noticed_or_harmless(tmp_path: Path) -> None:
     """After one flipped bit, at 200 places, a store gives the original, or an error, and never anything else."""
     path, noticed = _filled(tmp_path / "run.db"), 0
@@ -520,6 +525,7 @@ def test_bit_flips_are_noticed_or_harmless(tmp_path: Path) -> None:
     assert noticed > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.2, 0.5, 0.8, 0.99])
 def test_truncated_files_are_noticed_and_repaired_as_far_as_they_go(tmp_path: Path, share: float) -> None:
     """A truncated store is refused; a repair keeps what is whole, and a resumed run then gives the original."""
@@ -616,6 +622,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_arrays_with_valid_checksums_are_refused(tmp_path: Path, kind: str) -> None:
     """Whoever can compute checksums can still put nothing into a store but arrays of numbers of the right form."""
@@ -800,6 +807,7 @@ def test_stores_that_do_not_belong_together_are_not_merged(tmp_path: Path) -> No
     assert not (tmp_path / "all.db").exists()
 
 
+@pytest.mark.process
 def test_reading_while_writing(tmp_path: Path) -> None:
     """A reader in another process sees only whole states: every prefix it gets is that of the original."""
     path, (reading, writing) = tmp_path / "run.db", os.pipe()

@@ -176,6 +176,7 @@ def test_gradients(grid: Any) -> None:
             assert found[:, j] == pytest.approx((up - down) / 2e-5, abs=1e-6)
 
 
+@pytest.mark.slow
 @GRIDS
 def test_the_optimiser_matches_scipy(grid: Any) -> None:
     """From the same start, L-BFGS-B reaches no better likelihood, and the same hyperparameters where they are firm."""
@@ -226,6 +227,7 @@ def invariant(x: Floats) -> Floats:
     return np.asarray(d * x[0] - c * np.log(x[0]) + b * x[1] - a * np.log(x[1]))
 
 
+@pytest.mark.slow
 @GRIDS
 @pytest.mark.parametrize("start", ["rk2", "euler"])
 def test_order_of_convergence(grid: Any, start: Any) -> None:
@@ -247,6 +249,7 @@ def test_order_of_convergence(grid: Any, start: Any) -> None:
     assert (-np.diff(np.log2(drifts), axis=0)[-2:] > 2.2).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("problem", "steps"),
     [
@@ -349,6 +352,7 @@ def test_laws_scale_and_shift_with_the_problem() -> None:
     assert float(BBPN()(None, late).law(5.7, 0).sd[0]) == pytest.approx(float(once.sd[0]), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_dense_output() -> None:
     """Laws exist at any time, continue those at neighbouring times, and are widest far from the data's times."""
     output = BBPN()(None, VOLTERRA)
@@ -393,6 +397,7 @@ def test_the_final_grid_has_a_law_at_the_end_only() -> None:
         output.law(9.6, 0)
 
 
+@pytest.mark.slow
 @GRIDS
 def test_conformance(grid: Any) -> None:
     """Laws agree with draws, and batches with single problems, by the conformance kit."""
@@ -403,11 +408,12 @@ def test_conformance(grid: Any) -> None:
     assert any("agrees with draws" in check for check in found.checks)
 
 
+@pytest.mark.slow
 def test_a_study_finds_it_under_confident() -> None:
     """Run as a study, intervals cover too much: half the mass holds the truth nine times in ten."""
     family = [rt.Evaluate(10.0, 0), rt.Evaluate(10.0, 1)]
-    study = rt.Study(ode.lotka_volterra(), ode.equation, BBPN(), n=100, f=family, seed=3, batch=50)
-    replicates = rt.run(study, progress="off", on_failure="record")
+    study = rt.Study(ode.lotka_volterra(), ode.equation, BBPN(), f=family, seed=3, batch=50)
+    replicates = rt.run(study, n=100, progress="off", on_failure="record")
     inside = (np.abs(replicates.u - 0.5) < 0.25).mean(axis=0)
     # Coverage of 100 is .93 and .95 with a standard deviation of .025, so .75 is 7 of them off; a calibrated solver
     # would be above with chance 1e-7. On 20 other seeds p was below 1e-8.

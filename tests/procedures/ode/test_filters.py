@@ -114,6 +114,7 @@ def test_fixed_steps_of_ek1_keep_their_digits(which: int, order: int, mean: Any,
     assert_close(found[0], found[1], {"mean": mean, "cov": np.array([cov[:2], cov[1:]])}, 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", PROBNUM["solutions"], ids=lambda row: "-".join(str(v) for v in list(row.values())[:5]))
 def test_solutions_are_those_of_probnum(row: Any) -> None:
     """Given the same start, probnum's square-root filters agree in means, covariances and steps."""
@@ -290,6 +291,7 @@ def test_smoothing_knows_more_than_filtering(solver: Any) -> None:
     assert np.abs(whole[0][:, 0] - truth).max() < 0.02
 
 
+@pytest.mark.slow
 @BOTH
 @DIFFUSIONS
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
@@ -303,6 +305,7 @@ def test_means_converge_with_their_order(solver: Any, diffusion: Any, order: int
     assert order + 0.5 < np.log2(coarse / fine) < order + 2
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
 def test_the_invariant_drifts_no_more_than_the_order_allows(solver: Any, order: int) -> None:
@@ -359,6 +362,7 @@ def test_fields_that_take_no_series_are_solved_too(solver: Any) -> None:
     assert other[1] == pytest.approx(cov, rel=1e-6)
 
 
+@pytest.mark.slow
 @BOTH
 @DIFFUSIONS
 @pytest.mark.parametrize("step", [None, 0.25])
@@ -375,6 +379,7 @@ def test_a_batch_is_its_members(solver: Any, diffusion: Any, step: float | None)
                 assert (b == c).all()
 
 
+@pytest.mark.slow
 @BOTH
 def test_groups_do_not_matter(solver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """However a batch is divided for speed, its laws are the same."""
@@ -413,6 +418,7 @@ def picky(rates: Any) -> ode.InitialValueProblem:
     return ode.InitialValueProblem(field, [1.0], (0.0, 2.0), parameters=rates)
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("step", [None, 0.1])
 @pytest.mark.parametrize(
@@ -443,6 +449,7 @@ def test_failures_are_kept_apart(
         solver(step=step)(None, problem(rates[bad]))
 
 
+@pytest.mark.slow
 @BOTH
 def test_explosions_end_in_short_steps(solver: Any, impatient: None) -> None:
     """Steps that follow a solution to infinity collapse, and the message says where: near t = 1/3."""
@@ -477,6 +484,7 @@ def test_solutions_that_the_prior_contains_are_certain(solver: Any, diffusion: A
         assert found.moments(0.5)[0] == pytest.approx(value / 2, abs=1e-13)
 
 
+@pytest.mark.slow
 @DIFFUSIONS
 @pytest.mark.parametrize(
     ("solver", "order"), [*((EK0, order) for order in range(1, 5)), *((EK1, order) for order in range(1, 7))]
@@ -501,6 +509,7 @@ def test_smoothed_covariances_are_positive_semidefinite(solver: Any) -> None:
     assert values.min() > -1e-9
 
 
+@pytest.mark.slow
 @BOTH
 def test_draws_have_the_joint_law(solver: Any) -> None:
     """Draws at two times, asked for backwards, have the covariance of the process; independent ones do not."""
@@ -523,6 +532,7 @@ def test_draws_have_the_joint_law(solver: Any) -> None:
     assert worst(np.linalg.cholesky(apart)) > 40
 
 
+@pytest.mark.slow
 @BOTH
 def test_conformance(solver: Any) -> None:
     """Laws agree with draws, and batches with single problems, by the conformance kit."""
@@ -532,12 +542,13 @@ def test_conformance(solver: Any) -> None:
     assert sum("agrees with draws" in check for check in found.checks) == 2
 
 
+@pytest.mark.slow
 @BOTH
 def test_studies_show_what_the_paper_shows(solver: Any) -> None:
     """At t = 10, EK0 is over-confident and EK1 under-confident about 200 draws; both are rejected."""
     family = [rt.Evaluate(10.0, 0), rt.Evaluate(10.0, 1)]
-    study = rt.Study(ode.lotka_volterra(), ode.equation, solver(), n=200, f=family, batch=100)
-    found = rt.run(study, progress="off")
+    study = rt.Study(ode.lotka_volterra(), ode.equation, solver(), f=family, batch=100)
+    found = rt.run(study, n=200, progress="off")
     assert not found.failures
     inside = np.mean(np.abs(found.u - 0.5) < 0.45, axis=0)
     # Coverages of 90 % intervals are .42 and .33 for EK0, 1 for EK1: with 200 draws the first exceed .65 with a

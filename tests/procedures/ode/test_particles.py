@@ -102,6 +102,7 @@ def test_variance_next_to_the_start_is_accurate() -> None:
     assert abs(float(naive) / expected - 1) > 0.5
 
 
+@pytest.mark.slow
 def test_paths_without_noise_have_order_one() -> None:
     """Twice as many intervals halve the error: what is not known about the last interval costs one order."""
     truth = ode.reference(PREDATION, 10.0).T
@@ -175,6 +176,7 @@ def test_only_the_time_since_the_start_counts() -> None:
         assert means(solver, late, t + 3) == pytest.approx(means(solver, PREDATION, t), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("belief", [ode.logistic_growth(), ode.fitzhugh_nagumo(), ode.lorenz()])
 def test_any_dimension(belief: ode.SolutionBelief) -> None:
     """Problems with one to three components are solved, to the solver's order."""
@@ -252,6 +254,7 @@ def test_lengths_without_digits_are_refused() -> None:
     assert np.isfinite(forecasts(100, 0.2, 1.0, 10.0).sd).all()
 
 
+@pytest.mark.slow
 def test_conformance() -> None:
     """Laws agree with draws, by the conformance kit."""
     # False-alarm rate 1e-5, stated by the kit; its broken twins are tested with it.
@@ -260,10 +263,11 @@ def test_conformance() -> None:
     assert sum("agrees with draws" in check for check in found.checks) == 2
 
 
+@pytest.mark.slow
 def test_a_study_finds_it_over_confident() -> None:
     """On predators and prey, with the settings of the paper, intervals of 90 % cover the truth in few replicates."""
-    study = rt.Study(ode.lotka_volterra(), ode.equation, Chkrebtii(), 100, f=FAMILY, batch=50, seed=3)
-    replicates = rt.run(study, progress="off")
+    study = rt.Study(ode.lotka_volterra(), ode.equation, Chkrebtii(), f=FAMILY, batch=50, seed=3)
+    replicates = rt.run(study, n=100, progress="off")
     covered = np.abs(replicates.u - 0.5) < 0.45
     # A calibrated solver would cover fewer than 60 of 100 with chance 1e-14; 3 or 4 are expected.
     assert (covered.sum(axis=0) < 60).all()

@@ -78,6 +78,7 @@ ORDERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("belief", "pace"),
     [(ode.lotka_volterra(), 1), (ode.logistic_growth(), 1), (ode.lorenz(), 4)],
@@ -98,6 +99,7 @@ def test_orders_without_noise(solver: Randomised, order: float, belief: ode.Solu
     assert np.log2(errors[1] / errors[2]) == pytest.approx(order, abs=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("solver", "order"), ORDERS[:3])
 def test_the_invariant_of_predators_and_prey_drifts_as_the_order_allows(solver: Randomised, order: int) -> None:
     """The largest drift of d x - c log x + b y - a log y over the span falls by 2 to the order with half the step."""
@@ -128,6 +130,7 @@ def decay_variance(solver: Randomised, steps: int, h: float, *, inside: float | 
     return total
 
 
+@pytest.mark.slow
 @EACH
 @pytest.mark.parametrize("h", [0.2, 0.1])
 def test_noise_has_the_stated_size(solver: Randomised, h: float) -> None:
@@ -354,6 +357,7 @@ def literal_scale(solver: Randomised, settings: Calibrated, problem: Any, seed: 
     return float(settings.grid[int(np.argmin(criterion))] * unit), np.array(criterion)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [RandomisedEuler(0.5, 0.0), RandomisedRK4(1.0, 0.0), AdamsMoulton()])
 def test_calibration_minimises_the_stated_criterion(solver: Randomised) -> None:
     """The fitted scale is the minimum of the sum of Bhattacharyya distances, computed one by one; and it is inside."""
@@ -377,6 +381,7 @@ def test_calibration_follows_the_units() -> None:
     assert np.array_equal(half.sd, sd[0] / 2)
 
 
+@pytest.mark.slow
 def test_calibrated_ensembles_spread_as_far_as_the_solver_errs() -> None:
     """Over all steps, the root mean square spread is within a factor 3 of the difference from half the step."""
     solver, times = AdamsMoulton(noise=Calibrated()), np.arange(0.5, 10.1, 0.5)
@@ -436,6 +441,7 @@ def test_draws_only() -> None:
         solution.sample(1, rng())(10.5)
 
 
+@pytest.mark.slow
 @EACH
 def test_conformance(solver: Randomised) -> None:
     """The solvers keep their side of the contract, by the conformance kit."""
@@ -444,13 +450,14 @@ def test_conformance(solver: Randomised) -> None:
     assert found.checks[-1] == "draws only"
 
 
+@pytest.mark.slow
 def test_a_study_of_adams_moulton() -> None:
     """With the settings of the paper, 90 % intervals cover about nine in ten; the noise a tenth as large, fewer."""
     covered = []
     for noise in (0.3, 0.03):
         solver = AdamsMoulton(noise=noise)
-        study = rt.Study(ode.lotka_volterra(), ode.equation, solver, 200, f=FAMILY, batch=100, seed=3)
-        covered.append((np.abs(rt.run(study, progress="off").u - 0.5) < 0.45).mean(axis=0))
+        study = rt.Study(ode.lotka_volterra(), ode.equation, solver, f=FAMILY, batch=100, seed=3)
+        covered.append((np.abs(rt.run(study, n=200, progress="off").u - 0.5) < 0.45).mean(axis=0))
     # Expected .94 and .90; below .75 of 200 has a chance below 1e-9. The twin covers about .15.
     assert (covered[0] > 0.75).all()
     assert (covered[1] < 0.5).all()

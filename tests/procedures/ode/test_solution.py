@@ -89,7 +89,7 @@ def test_components_are_checked() -> None:
             BROWN.marginal(rt.Evaluate(1.0, component))
     with pytest.raises(InvalidStudy, match="span"):
         BROWN.marginal(rt.Evaluate(5.0, 0))
-    named = rt.Study(rt.Normal(0, 1), lambda t: t, lambda b, y: b, 5, f={"end": rt.Evaluate(1.0, -1)}).functions[0]
+    named = rt.Study(rt.Normal(0, 1), lambda t: t, lambda b, y: b, f={"end": rt.Evaluate(1.0, -1)}).functions[0]
     law = BROWN.marginal(named)
     assert isinstance(law, rt.Normal)
     assert np.asarray(law.mean).tolist() == [-1.0, -2.0, -3.0]
@@ -226,6 +226,7 @@ def test_reference_follows_time() -> None:
         assert stepwise(t)[:, 0] == pytest.approx([np.sin(t) - np.sin(1), 2 * (np.sin(t) - np.sin(1))], abs=1e-11)
 
 
+@pytest.mark.slow
 def test_reference_keeps_failures_to_themselves() -> None:
     """Problems that blow up, raise or become nan are nan; the others in their group are right."""
 

@@ -34,6 +34,7 @@ def conjugate(rng: Generator, n: int, eta: float = 1.0) -> tuple[Floats, Floats,
 LARGE, MILLION = 6 * 7.5e-4, 1_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("eta", "expected", "other"), [(1.0, 0.398942, 0.408894), (0.5, 0.408894, 0.398942)])
 def test_crps_and_skill_have_their_closed_form(eta: float, expected: float, other: float) -> None:
     """E CRPS = sqrt(2 (sigma^2 + tau^2) / pi) - sigma / sqrt(pi), the belief's 1 / sqrt(pi) (false alarm 4e-9).
@@ -75,6 +76,7 @@ def test_beliefs_score_is_the_mean_over_all_pairs() -> None:
     assert 1 - skill(x, score).estimate == pytest.approx(0.1 / (pairs / 2), rel=1e-7)
 
 
+@pytest.mark.slow
 def test_in_sample_quantiles_would_flatter_the_belief() -> None:
     """The belief's interval score is unbiased at n = 100; that of the sample's own quantiles is not (its broken twin).
 

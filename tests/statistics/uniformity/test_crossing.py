@@ -57,7 +57,7 @@ def test_one_time_is_binomial(n: int, t: float) -> None:
     assert stay_probability(bounds, n) == pytest.approx(expected, rel=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_agrees_with_binomial_transitions(data: st.DataObject) -> None:
     """Any bounds, symmetric or not, give what a direct recursion gives."""

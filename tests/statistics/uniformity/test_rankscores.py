@@ -110,6 +110,7 @@ def test_full_order_is_pearson() -> None:
         assert law(3, 3, 9).tail(x) == pytest.approx(weights[pearson >= x - 1e-6].sum(), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_sampled_law_agrees_with_the_exact_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Importance sampling reproduces enumeration to 6 % from 1/2 down to 1e-6.
 

@@ -19,6 +19,7 @@ EXACT = ("ks", "ecdf_gamma", "neyman", "binned_chi2", "cook", "mean_z", "combina
 SIMULATED = ("kuiper", "watson", "cramer_von_mises", "anderson_darling")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "statistic"),
     [
@@ -87,6 +88,7 @@ def achieved(name: str, n: int, draws: int) -> tuple[np.ndarray, np.ndarray]:
     return pvalues, sizes[np.searchsorted(pvalues, pvalues * (1 + 1e-9), side="right") - 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize(("n", "draws"), [(1, 1), (6, 1), (5, 2), (12, 2), (4, 3), (9, 3), (3, 9)])
 def test_levels_hold_outcome_by_outcome(name: str, n: int, draws: int) -> None:
@@ -118,6 +120,7 @@ def test_continuous_law_on_ranks_breaks_the_level() -> None:
 PEERS = [(200, 19), (1000, 99), (10_000, 999), (10_000, 100)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "draws"), PEERS)
 @pytest.mark.parametrize("name", ["ks", "ecdf_gamma", "combination"])
 def test_level_where_others_exceed_theirs(name: str, n: int, draws: int) -> None:
@@ -138,6 +141,7 @@ def test_raw_ranks_against_a_continuum_reject_calibrated_procedures() -> None:
     assert hits > stats.binom.isf(1e-6, 60, 0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [5, 20, 200])
 @pytest.mark.parametrize("name", list(TESTS))
 def test_level_on_the_continuum(name: str, n: int) -> None:
@@ -209,7 +213,7 @@ def test_band_and_pvalue_agree_on_ranks(n: int, draws: int, confidence: float) -
         assert leaves(chart, (ranks + 1 - 1e-9) / (draws + 1)) != inside
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.sampled_from([None, 1, 9, 3000]))
 def test_lost_replicates_never_make_the_pvalue_too_small(seed: int, lost: int, draws: int | None) -> None:
     """Whatever the lost values were, the p-value of the complete sample is no larger."""
@@ -244,6 +248,7 @@ def test_a_given_z_that_equals_the_computed_one_changes_nothing() -> None:
     assert combination(u, z=special.ndtri(u)) == combination(u)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [None, 1, 2, 3, 9, 2500, 100_000])
 @pytest.mark.parametrize("n", [1, 2, 30])
 @pytest.mark.parametrize("name", list(TESTS))

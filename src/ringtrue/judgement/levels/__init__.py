@@ -6,7 +6,6 @@ result always says which level a number belongs to. Levels read columns of a rec
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -21,7 +20,7 @@ from ...replicates.record import Replicates
 from ...statistics import combining, uniformity
 from ...statistics.effects import Interval
 from ...streams import Streams
-from ..column import Column
+from ..column import Column, columns_of
 
 if TYPE_CHECKING:
     from ..sentences.verdicts import Findings
@@ -57,7 +56,7 @@ class Evidence:
     notes: tuple[str, ...] = ()
 
 
-class Level(ABC):
+class Level:
     """A level of calibration.
 
     Attributes
@@ -87,9 +86,14 @@ class Level(ABC):
     blunt: ClassVar[bool] = False
     untested: ClassVar[str]
 
-    @abstractmethod
     def evidence(self, replicates: Replicates, test: str) -> Evidence | None:
-        """Return what speaks against it; None, or evidence without rows, if the replicates cannot say."""
+        """Return what speaks against it; None, or evidence without rows, if the replicates cannot say.
+
+        By default every test function of its own is tested for uniform positions.
+        """
+        columns = [] if self.sees is None else columns_of(replicates, self.sees)
+        rows = [test_column(self.name, column, test) for column in columns]
+        return combined(self.name, rows) if rows else None
 
     def sizes(self, row: TestRow, measures: Sequence[Interval]) -> list[Interval]:
         """Return the sizes that describe whatever a test of this level can have seen; none if no size does."""
@@ -163,6 +167,7 @@ def row_of(level: str, column: Column, found: Any, route: str) -> TestRow:
 def uniform(values: Any, z: Any, *, draws: int | None, test: str, lost: int) -> uniformity.UniformityTest:
     """Run a uniformity test; if replicates are lost, one whose p-value holds whatever they would have been."""
     if lost:
+        # The other tests have no worst case in closed form: how lost values would move them is not bounded.
         worst = uniformity.ecdf_gamma(values, draws=draws, lost=lost)
         return replace(worst, method=f"{worst.method}, worst case of {lost} lost")
     chosen = uniformity.TESTS[test]
@@ -173,4 +178,8 @@ def uniform(values: Any, z: Any, *, draws: int | None, test: str, lost: int) -> 
 
 def stream(replicates: Replicates, purpose: int) -> np.random.Generator:
     """Return random numbers of a judgement, which depend on the seed of the run alone."""
+    # Far from the blocks that spread the atoms of mu0, which are numbered from 0.
     return Streams(replicates.seed).generator("judgement", (1 << 32) + purpose)
+
+
+levels()  # the files of this folder are imported with it

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...replicates.record import Replicates
-from ..column import columns_of
-from . import Evidence, Level, TestRow, combined, test_column
+from . import Level, TestRow
 
 if TYPE_CHECKING:
     from ..sentences.verdicts import Findings
@@ -21,11 +19,6 @@ class Auto(Level):
         "whether the outputs are right among the data that led to the same output: add a test function that sees the "
         "output, such as ringtrue.LogDensity()"
     )
-
-    def evidence(self, replicates: Replicates, test: str) -> Evidence | None:
-        """Test every function that sees the output."""
-        rows = [test_column(self.name, column, test) for column in columns_of(replicates, "output")]
-        return combined(self.name, rows) if rows else None
 
     def complaint(self, row: TestRow, findings: Findings) -> str:
         """Say how often regions that the output itself gives contain the truth."""

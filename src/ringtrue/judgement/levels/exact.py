@@ -5,9 +5,7 @@ A function that sees the data can show that an output is not the exact posterior
 
 from __future__ import annotations
 
-from ...replicates.record import Replicates
-from ..column import columns_of
-from . import Evidence, Level, combined, test_column
+from . import Level
 
 
 class Exact(Level):
@@ -16,11 +14,6 @@ class Exact(Level):
     name, sees, order, implied = "exact", "data", 2, 0
     null = "the output is the law of theta given the data"
     untested = "whether the outputs are the exact posterior: add a test function of theta and y"
-
-    def evidence(self, replicates: Replicates, test: str) -> Evidence | None:
-        """Test every function that sees the data."""
-        rows = [test_column(self.name, column, test) for column in columns_of(replicates, "data")]
-        return combined(self.name, rows) if rows else None
 
 
 LEVEL = Exact()

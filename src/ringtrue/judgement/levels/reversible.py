@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ...replicates.record import Replicates
-from . import Evidence, Level
+from . import Level
 
 
 class Reversible(Level):
@@ -12,10 +11,6 @@ class Reversible(Level):
     name, order, implied = "reversible", 3, 3
     null = "theta and a draw of the output can be exchanged"
     untested = "whether truth and output can be exchanged: ringtrue has no test of it yet"
-
-    def evidence(self, replicates: Replicates, test: str) -> Evidence | None:
-        """Return nothing: no test speaks of it."""
-        return None
 
 
 LEVEL = Reversible()

@@ -14,7 +14,7 @@ from ...replicates.record import Replicates
 from ...statistics import combining
 from ...statistics.effects import Interval
 from ..column import Column, strong_columns
-from . import Evidence, Level, TestRow, combined, stream, test_column
+from . import Evidence, Level, TestRow, stream, test_column
 
 if TYPE_CHECKING:
     from ..sentences.verdicts import Findings
@@ -35,13 +35,12 @@ class Strong(Level):
     def evidence(self, replicates: Replicates, test: str) -> Evidence | None:
         """Test every function of theta alone, jointly where all of them rank the same draws."""
         columns = strong_columns(replicates)
-        if not columns:
-            return None
-        if replicates.header.selection is not None:
+        if columns and replicates.header.selection is not None:
             return _selected(replicates, columns, test, replicates.header.selection)
-        found = combined(self.name, [test_column(self.name, column, test) for column in columns])
-        if replicates.members is None or replicates.failures:
+        found = super().evidence(replicates, test)
+        if found is None or replicates.members is None or replicates.failures:
             return found
+        # Functions of one parameter are dependent: randomised labels pay for them once, Bonferroni for each.
         joint = combining.label_randomised(replicates.members, rng=stream(replicates, 0))
         weights = [_JOINT_SHARE, 1 - _JOINT_SHARE]
         adjusted = [row.adjusted for row in found.rows]
@@ -66,6 +65,7 @@ def _selected(replicates: Replicates, columns: Sequence[Column], test: str, sele
         raise InvalidStudy("BestOf cannot be judged with lost replicates: repair them, or test the whole family.")
     kept = np.flatnonzero(replicates.kept)
     rng = stream(replicates, 1)
+    # A single split is the user's own order; several are random, or their p-values would not be exchangeable.
     orders = [kept] if selection.splits == 1 else [rng.permutation(kept) for _ in range(selection.splits)]
     rows = [_one_split(columns, test, order, selection.share) for order in orders]
     if len(rows) == 1:

@@ -41,6 +41,7 @@ class Weak(Level):
                 z = column.array("weak_z")
                 found = uniform(column.weak, z, draws=None, test=test, lost=column.lost)
                 rows.append(row_of(self.name, column, found, "exact law of mu0"))
+            # The permutation null of two samples knows no lost values: with some, the level is not tested at all.
             elif len(replicates.reference) > 1 and not column.lost:
                 both = twosample.ks(values, replicates.reference[:, column.k])
                 rows.append(row_of(self.name, column, both, "fresh draws of mu0"))

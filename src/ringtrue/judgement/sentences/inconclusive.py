@@ -97,7 +97,7 @@ def _needed_with(findings: Findings, draws: int | None) -> float:
 
 def _with_draws(findings: Findings, draws: int | None) -> str:
     """Say how many replicates would do with more draws, if they are so few that this matters."""
-    enough = _needed_with(findings, _PLENTY)
+    enough = math.inf if draws is None else _needed_with(findings, _PLENTY)
     if draws is None or _needed_with(findings, draws) < 1.5 * enough:
         return ""
     return f", or {rounded(int(enough))} in all with {_PLENTY} draws each"

@@ -73,7 +73,7 @@ def direction(f: str, findings: Findings) -> str:
     if found.kind == "outliers":
         clauses = [f"has outliers: {outlying(found, findings.kept)}"]
     elif found.kind != "plain":
-        if found.size >= _divergence(found) or not size:
+        if found.size >= found.of_fit or not size:
             clauses = [f"has the wrong shape: {misshapen(found, place(column, found.kind))}", *size]
         else:  # where truths are too many is then a matter of spread and bias
             clauses = [*size, f"and that mended, has the wrong shape: {misshapen(found, '')}"]
@@ -87,12 +87,6 @@ def _column(f: str, findings: Findings) -> Column:
     found = column_named(findings.replicates, f)
     assert found is not None
     return found
-
-
-def _divergence(found: Diagnosis) -> float:
-    """Return how much of the divergence from calibration is that of spread and bias."""
-    s, b = found.fit.spread.estimate, found.fit.bias.estimate
-    return (s * s - 1) / 2 - math.log(s) + b * b / 2 if math.isfinite(s) and math.isfinite(b) else math.inf
 
 
 def _size_clauses(about: Mapping[str, Interval], found: Diagnosis, tolerance: Tolerance) -> list[str]:

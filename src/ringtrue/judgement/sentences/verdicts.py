@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from ...replicates.record import Replicates
 from ...statistics.effects import Interval
-from ...statistics.effects.usefulness import uninformative
 from ..column import strong_columns
 from ..diagnosis import far_out
 from ..levels import Evidence, TestRow
+from ..measures import says_nothing
 from ..text import counted, decimals, format_p, number, percent
 from ..verdict import Tolerance, Verdict
 from .phrases import interval, listed, percents, share_of, span, that_miss
@@ -141,7 +141,7 @@ def useless(use: Mapping[str, Sequence[Interval]]) -> list[str]:
         f"{name}: the output hardly depends on the data (skill {number(skill.estimate)}, contraction "
         f"{number(contraction.estimate)}): calibrated or not, it says no more than the belief."
         for name, (contraction, skill) in use.items()
-        if uninformative(skill, contraction)
+        if says_nothing((contraction, skill))
     ]
 
 
@@ -162,7 +162,7 @@ def no_more(names: Sequence[str], findings: Findings) -> str:
 
 def of_no_use(findings: Findings) -> list[str]:
     """Return the entries of theta, or if there are none all test functions, of which the outputs say nothing."""
-    return [name for name, (contraction, skill) in _asked(findings).items() if uninformative(skill, contraction)]
+    return [name for name, both in _asked(findings).items() if says_nothing(both)]
 
 
 def _asked(findings: Findings) -> dict[str, Sequence[Interval]]:

@@ -12,9 +12,10 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
-from ..block import Block
+from ..block import Block, Uneven
 from ..record import Field
 
 
@@ -46,6 +47,14 @@ def fields() -> tuple[Field, ...]:
 
 
 def reduce(block: Block, keep: str | None = None) -> dict[str, NDArray[Any]]:
-    """Return everything that is kept of a block."""
+    """Return everything that is kept of a block; of outputs that differ in their draws, what all of them have."""
     block.need_route()
-    return {name: array for one in reducers(keep) for name, array in one(block).items()}
+    try:
+        return {name: array for one in reducers(keep) for name, array in one(block).items()}
+    except Uneven:
+        parts = [reduce(block.alone(j), keep) for j in range(block.b)]
+    forms = {name: {part[name].shape[1:] if name in part else None for part in parts} for name in parts[0]}
+    return {name: np.concatenate([part[name] for part in parts]) for name, form in forms.items() if len(form) == 1}
+
+
+reducers()  # the files of this folder are imported with it

@@ -33,6 +33,7 @@ class Energy:
     def __call__(self, block: Block) -> Mapping[str, NDArray[Any]]:
         """Return both scores of every replicate."""
         theta = entries(block.theta, 1)
+        # In one dimension the energy score is the ranked probability score, which the summaries have already.
         rivals = None if theta is None or theta.shape[1] < 2 else _rivals(block.question)
         if theta is None or rivals is None or rivals.units is None:
             return {field.name: np.full(block.b, np.nan) for field in self.fields}
@@ -106,6 +107,7 @@ def units(sample: Floats) -> Floats:
     >>> units(np.array([[0.0, 7.0], [1.0, 7.0], [2.0, 7.0], [3.0, 7.0], [4.0, 7.0]])).tolist()
     [2.0, inf]
     """
+    # Quartiles, since a belief may have no variance; where half of its draws are equal, the mean deviation is left.
     low, middle, high = np.quantile(sample, [0.25, 0.5, 0.75], axis=0)
     deviation = np.abs(sample - middle).mean(axis=0)
     unit = np.where(high > low, high - low, deviation)

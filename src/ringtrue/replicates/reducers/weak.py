@@ -35,6 +35,7 @@ class Weak:
         for k in block.strong:
             arrays["weak_value"][k] = _value(block, k)
             law = None if mu0 is None else law_of(mu0, block.functions[k])
+            # Where mu0's law is exact, the draw is placed in it and needs no fresh draws to compare with.
             if law is not None:
                 place = positions.exact(law, arrays["weak_value"][k], lambda k=k: _spread(block, k))  # type: ignore[misc]
                 arrays["weak_u"][k], arrays["weak_z"][k] = place["u"], place["z"]
@@ -46,6 +47,7 @@ def _value(block: Block, k: int) -> Floats:
     f, ready = block.functions[k], block.outputs.ready
     if ready is not None:
         draws = leading_shape(ready.values, 1)[0]
+        # Chosen by the replicate's own uniform: grouping replicates in another way chooses the same draw.
         chosen = (block.jitter[:, -1] * draws).astype(int)
         return block.evaluate(f, take(ready.values, (chosen, np.arange(block.b))), 1)
     if block.outputs.whole.sample is None:

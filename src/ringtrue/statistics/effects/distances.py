@@ -59,6 +59,7 @@ def coverage(
         counts = as_counts(values, draws)
         if draws == 1:
             return Interval("coverage", math.nan, 0.0, 1.0, nominal)
+        # At least one rank outside at either end, and at least one inside, whatever was asked for.
         k = min(max(1, round((draws + 1) * (1 - nominal) / 2)), draws // 2)
         nominal = (draws + 1 - 2 * k) / (draws + 1)
         n, hits = int(counts.sum()), int(counts[k : draws + 1 - k].sum())
@@ -85,11 +86,6 @@ def distance(values: ArrayLike, *, draws: int | None = None, confidence: float =
     lost : int
         Replicates of unknown value; m of them move the empirical law by at most m / (n + m).
 
-    Returns
-    -------
-    Interval
-        Named "distance", ideal 0.
-
     Examples
     --------
     >>> print(distance((np.arange(100) + 0.5) / 100))
@@ -109,6 +105,7 @@ def distance(values: ArrayLike, *, draws: int | None = None, confidence: float =
         n = int(counts.sum())
         gap = np.cumsum(counts) / n - np.arange(1, draws + 2) / (draws + 1)
         estimate = float(np.abs(gap).max())
+    # Massart's bound 2 exp(-2 n eps^2), set to 1 - confidence and solved for eps.
     slack = lost / (n + lost) + math.sqrt(math.log(2 / (1 - confidence)) / (2 * (n + lost)))
     return Interval("distance", estimate, max(0.0, estimate - slack), min(1.0, estimate + slack), 0.0)
 
@@ -124,18 +121,13 @@ def wasserstein(values: ArrayLike, *, draws: int | None = None, confidence: floa
     values, draws, confidence, lost
         As in :func:`distance`.
 
-    Returns
-    -------
-    Interval
-        Named "W1 distance", ideal 0. The estimate is free of the plug-in's upward bias: it is the distance of which
-        the plug-in would be the median.
-
     Notes
     -----
-    The interval is the set of distances D for which the plug-in is no outlier among those of a deviation of size D with
-    the noise of the empirical law, at both ends in the direction the data make likeliest. Where D is 0 there is no
-    two-sided interval of exact coverage: its lower end is then 0 with probability 0.975, and that is what it covers.
-    A nominal 95 % interval was measured (200 repetitions, 1000 where those left 0.93 to 0.97; z Gaussian, Gamma(4) and
+    The estimate is free of the plug-in's upward bias: it is the distance of which the plug-in would be the median. The
+    interval is the set of distances D for which the plug-in is no outlier among those of a deviation of size D with the
+    noise of the empirical law, at both ends in the direction the data make likeliest. Where D is 0 there is no
+    two-sided interval of exact coverage: its lower end is then 0 with probability 0.975, and that is what it covers. A
+    nominal 95 % interval was measured (200 repetitions, 1000 where those left 0.93 to 0.97; z Gaussian, Gamma(4) and
     t_5, each with variance 1, with variance 2, and shifted by 0.3; exact u and M = 9, 19, 99 at n = 200 and 1000) to
     cover 0.965 to 0.995 at distance 0, up to 0.995 where the distance is below about 1 / sqrt(n) (0.4 / sqrt(n) is
     noise), and 0.93 to 0.97 beyond, but 0.925 for the shifted Gamma(4), exact, at n = 200. Its noise is two thousand
@@ -168,16 +160,11 @@ def cramer_von_mises(
     values, draws, confidence, lost
         As in :func:`distance`.
 
-    Returns
-    -------
-    Interval
-        Named "CvM distance", ideal 0. The estimate is unbiased, except that it is never below 0.
-
     Notes
     -----
-    The interval is made as that of :func:`wasserstein`, for the root, and squared; where the distance is 0 it covers
-    0.975. Measured as there it covers 0.955 to 0.985 at 0, up to 0.995 where the root is below about 1 / sqrt(n), and
-    0.93 to 0.97 beyond.
+    The estimate is unbiased, except that it is never below 0. The interval is made as that of :func:`wasserstein`, for
+    the root, and squared; where the distance is 0 it covers 0.975. Measured as there it covers 0.955 to 0.985 at 0, up
+    to 0.995 where the root is below about 1 / sqrt(n), and 0.93 to 0.97 beyond.
 
     Examples
     --------
@@ -209,11 +196,6 @@ def variance_ratio(values: ArrayLike, *, draws: int | None = None, confidence: f
     draws : int, optional
         The number of draws M. The moments R / M and R (R - 1) / (M (M - 1)) are unbiased for those of u, so that
         the estimate is of the same number for all M but 1, which says nothing of it: nan in [0, 3].
-
-    Returns
-    -------
-    Interval
-        Named "variance of u", in units of 1/12: ideal 1, at most 3.
 
     Notes
     -----
@@ -283,6 +265,7 @@ class _Empirical:
         n = self.n = u.size
         steps, ends = np.arange(n + 1) / n, np.concatenate([[0.0], u, [1.0]])
         below, above = ends[:-1] - steps, ends[1:] - steps
+        # x |x| / 2 is the integral of |x|, also across a change of sign.
         self.first = float(np.sum(above * np.abs(above) - below * np.abs(below))) / 2
         self.second = float(np.sum(above**3 - below**3)) / 3
         self.variance = float(np.sum(steps * (1 - steps) * (above - below)))

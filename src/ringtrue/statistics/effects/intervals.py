@@ -76,18 +76,22 @@ class SpreadAndBias:
 
 def student(confidence: float, df: float) -> float:
     """Return the two-sided quantile; infinite without degrees of freedom."""
+    # From the lower tail: one minus a tiny tail would round to 1, and its quantile to inf.
     return -float(special.stdtrit(df, (1 - confidence) / 2)) if df > 0 else math.inf
 
 
 def freedom(influence: Floats) -> float:
     """Return Satterthwaite's degrees of freedom of the variance of the influences."""
     n, squares = influence.size, np.square(influence)
+    # An estimated variance has the relative variance (kurtosis - 1) / n, a chi-squared with df degrees 2 / df.
     kurtosis = float(np.square(squares).mean()) / max(float(squares.mean()) ** 2, 1e-300)
+    # Gaussian influences have n - 1. Below 2 one wild replicate would make the interval endless.
     return min(max(2 * n / max(kurtosis - 1, 1e-3), 2.0), n - 1.0)
 
 
 def clopper_pearson(hits: int, n: int, confidence: float, lost: int) -> tuple[float, float]:
     """Return limits that hold however many of the lost were hits."""
+    # All lost count as misses at the lower end and as hits at the upper.
     n, tail, most = n + lost, (1 - confidence) / 2, hits + lost
     low = float(special.betaincinv(hits, n - hits + 1, tail)) if hits else 0.0
     high = float(special.betainccinv(most + 1, n - most, tail)) if most < n else 1.0

@@ -34,8 +34,7 @@ def moment_spread_and_bias(values: ArrayLike, *, draws: int | None = None) -> Mo
     Returns
     -------
     MomentFit
-        ``spread`` (0 or inf where the moments allow no other; nan for M = 1 or if all u are 0 or all 1) and
-        ``bias``.
+        The spread is 0 or inf where the moments allow no other; nan for M = 1 or if all u are 0 or all 1.
 
     Notes
     -----
@@ -54,6 +53,7 @@ def moment_spread_and_bias(values: ArrayLike, *, draws: int | None = None) -> Mo
     else:
         first, second = moments_of_counts(as_counts(values, draws))
     a = float(special.ndtri(first))
+    # One draw shows E u alone; at s = 1 it is Phi(delta / sqrt(2)).
     if draws == 1:
         return MomentFit(math.nan, math.sqrt(2) * a)
     spread, bias = solve_moments(np.array([first]), np.array([second]))
@@ -74,6 +74,7 @@ def moments_of_counts(counts: Ints) -> tuple[float, float]:
 def solve_moments(first: Floats, second: Floats) -> tuple[Floats, Floats]:
     """Spread and bias with these E u and E u^2."""
     a = special.ndtri(first)
+    # Where all u are 0 or 1 the two moments agree up to rounding, of either sign.
     target = np.maximum(first - second, 0.0) / 2
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         x = np.zeros_like(a)
@@ -85,5 +86,6 @@ def solve_moments(first: Floats, second: Floats) -> tuple[Floats, Floats]:
             if not np.any(np.abs(step[x < 1]) > 1e-14):
                 break
         spread = np.where(np.isinf(a), np.nan, np.sqrt(np.maximum(1 / x**2 - 1, 0.0) / 2))
+        # At a = 0 an infinite spread would give 0 * inf.
         bias = np.where((a == 0) | np.isinf(a), a, a * np.sqrt(1 + spread**2))
     return spread, bias

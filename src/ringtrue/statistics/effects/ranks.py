@@ -33,7 +33,7 @@ class Efficiency:
 
 
 def rank_probabilities(draws: int, *, spread: float = 1.0, bias: float = 0.0) -> Floats:
-    """Compute the law of the rank among M draws when z ~ N(bias, spread^2).
+    """Compute P(R = r), r = 0, ..., M, for the rank among M draws when z ~ N(bias, spread^2).
 
     Parameters
     ----------
@@ -41,11 +41,6 @@ def rank_probabilities(draws: int, *, spread: float = 1.0, bias: float = 0.0) ->
         The number of draws M, at most 2000.
     spread, bias : float
         The law of z; spread between 0.03 and 300.
-
-    Returns
-    -------
-    ndarray, shape (draws + 1,)
-        P(R = r), r = 0, ..., M.
 
     Examples
     --------
@@ -65,17 +60,8 @@ def rank_efficiency(draws: int) -> Efficiency:
     """Compute how much of the information about spread and bias ranks among M draws keep.
 
     This is the Fisher information of the rank likelihood at calibration, relative to exact u: divide a number of
-    replicates planned for exact u by it. It is a local quantity and says nothing about large errors.
-
-    Parameters
-    ----------
-    draws : int
-        The number of draws M.
-
-    Returns
-    -------
-    Efficiency
-        For spread (0 at M = 1) and bias.
+    replicates planned for exact u by it. It is a local quantity and says nothing about large errors; M = 1 keeps
+    nothing of the spread.
 
     Examples
     --------
@@ -87,6 +73,7 @@ def rank_efficiency(draws: int) -> Efficiency:
     p, by_bias, by_log_spread = (kernel_of(draws) @ weights_of(0.0, 0.0))[:, :3].T
     # The information of exact u is 1 for the mean and 2 for the log of the standard deviation.
     spread = float(np.sum(by_log_spread**2 / p)) / 2
+    # By symmetry one draw says nothing of the spread; quadrature would leave rounding instead of 0.
     return Efficiency(spread if draws > 1 else 0.0, float(np.sum(by_bias**2 / p)))
 
 
@@ -109,6 +96,7 @@ def kernel_of(draws: int) -> Floats:
     """P(rank in cell | z) at the quadrature nodes, shape (cells, nodes)."""
     if draws > MOST_CELLS:
         edges = cells_of(draws)[1:, None].astype(np.float64)
+        # Through 1 - u = Phi(-z), since u itself rounds to 1 in the upper tail.
         below = special.betainc(draws - edges + 1, edges, special.ndtr(-NODES))
         kernel = np.diff(below, axis=0, prepend=0.0, append=1.0)
     else:
@@ -128,6 +116,7 @@ def weights_of(delta: float, log_s: float) -> Floats:
     x = (NODES - delta) / s
     x2 = x * x
     q = np.exp(-0.5 * x2) * (STEP / (s * math.sqrt(2 * math.pi)))
+    # The ends of a trapezoid rule weigh half; the tails beyond them are added below.
     q[[0, -1]] /= 2
     powers = (np.ones_like(x), x / s, x2 - 1, (x2 - 1) / s**2, x * (x2 - 3) / s, x2 * (x2 - 4) + 1)
     weights: Floats = q[:, None] * np.column_stack(powers)
@@ -182,6 +171,7 @@ def fit_ranks(counts: Ints) -> RankFit | None:
         return None
     first = _mean(counts)
     spread, _ = solve_moments(np.array([first]), np.array([moments_of_counts(counts)[1]]))
+    # Moments may say 0 or inf, and Newton's method must start where the quadrature resolves the law.
     s = min(max(float(spread[0]), 0.1), 20.0)
     at = np.array([float(special.ndtri(first)) * math.hypot(1, s), math.log(s)])
     found = _maximise(kernel, cells, at)
@@ -222,6 +212,7 @@ def _maximise(kernel: Floats, counts: Floats, at: Floats) -> tuple[Floats, Point
             there = at + shrink * step
             there[1] = min(max(there[1], math.log(SMALLEST)), math.log(LARGEST))
             candidate = evaluate(kernel, counts, there)
+            # Near the maximum a step gains less than the likelihood's rounding; asking for more would only shorten it.
             if candidate.value >= point.value - 1e-9 * abs(point.value):
                 break
         at, point = there, candidate
@@ -231,6 +222,7 @@ def _maximise(kernel: Floats, counts: Floats, at: Floats) -> tuple[Floats, Point
     else:
         return None
     s = math.exp(at[1])
+    # A maximum at the edge is the grid's and not the data's; at 6 sds E u is 0 or 1 to 1e-9.
     interior = 1.01 * SMALLEST < s < 0.99 * LARGEST and abs(at[0]) < 6 * math.hypot(1, s)
     concave = point.hessian[0, 0] < 0 and np.linalg.det(point.hessian) > 0
     return (at, point) if interior and concave else None
@@ -241,6 +233,7 @@ def _newton_step(point: Point, counts: Floats, s: float) -> Floats:
     curvature = -point.hessian
     if curvature[0, 0] <= 0 or np.linalg.det(curvature) <= 0:
         curvature = (point.scores * counts[:, None]).T @ point.scores
+        # Outer products of a single score are singular.
         curvature[[0, 1], [0, 1]] *= 1.01
         curvature[[0, 1], [0, 1]] += 1e-12
     step = np.linalg.solve(curvature, point.gradient)
@@ -276,6 +269,7 @@ def _from_profile(counts: Ints, confidence: float) -> SpreadAndBias:
     score = float(special.ndtri(_mean(counts))) + np.concatenate([-away[::-1], [0.0], away])
     delta = score * np.hypot(1, np.exp(log_s))[:, None]
     value = np.array([_log_likelihoods(kernel, cells, row, at) for row, at in zip(delta, log_s, strict=True)])
+    # Half the squared quantile is the chi-squared threshold of one parameter, with Student's quantile for few ranks.
     inside = _dilated(value >= value.max() - 0.5 * student(confidence, float(cells.sum()) - 1) ** 2)
     best = value >= value.max() - 1e-6
     return SpreadAndBias.from_ends(_projected_spread(inside, best, log_s), _projected_bias(inside, best, delta))
@@ -298,6 +292,7 @@ def _dilated(inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 def _projected_spread(inside: NDArray[np.bool_], best: NDArray[np.bool_], log_s: Floats) -> tuple[float, float, float]:
     s = np.exp(log_s)
+    # A region that reaches the edge of the grid is taken as unbounded there.
     s[[0, -1]] = 0.0, math.inf
     reached, likeliest = s[inside.any(axis=1)], s[best.any(axis=1)]
     estimate = _common_value(likeliest)

@@ -106,6 +106,7 @@ def _from_scores(z: Floats, confidence: float) -> SpreadAndBias:
     if len(signs) == 2:
         return SpreadAndBias.from_ends((math.inf, low, math.inf), (math.nan, -math.inf, math.inf))
     sign = signs.pop()
+    # Infinite scores push the bias to their side; its other end is that of the finite ones.
     edge = -sign * math.inf if rest is None else rest.bias.low if sign > 0 else rest.bias.high
     return SpreadAndBias.from_ends((math.inf, low, math.inf), (sign * math.inf, *sorted((edge, sign * math.inf))))
 
@@ -143,8 +144,10 @@ def _log_variance_interval(n: int, moments: tuple[float, float, float], confiden
     # Twenty scores or fewer cannot show a tail lighter than the Gaussian (m4 = 3); their interval would be a point.
     excess = max(m4 - 1, 2 * min(1.0, 20 / n))
     v = (excess + max(m6 - m4, 0.0) / n) / (n - 1)
+    # For standardised x, E (x^2 - 1)^4 = m8 - 4 m6 + 6 m4 - 3; less excess^2 it is the variance of (x^2 - 1)^2.
     df = 2 * n * excess**2 / max(m8 - 4 * m6 + 6 * m4 - 3 - excess**2, 1e-300)
     half = student(confidence, min(max(df, 2.0), n - 1.0)) * math.sqrt(v)
+    # The centre is moved by v / 2, but the estimate stays inside; exp(700) is about the largest float.
     return math.exp(min(v / 2 - half, 0.0) / 2), math.exp(min(max(v / 2 + half, 0.0), 1400.0) / 2)
 
 
@@ -193,12 +196,7 @@ class Influences:
 def influences(values: ArrayLike, *, draws: int | None = None) -> Influences | None:
     """Return the influence of each replicate on bias and log spread; None if one of them has no finite estimate.
 
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        Normal scores z; with `draws`, integer ranks in {0, ..., draws}.
-    draws : int, optional
-        The number of draws M.
+    `values` and `draws` are those of `spread_and_bias`.
 
     Examples
     --------
@@ -220,6 +218,7 @@ def _influences_of_scores(z: Floats) -> Influences | None:
     if square <= (1e-12 * max(1.0, abs(mean))) ** 2:
         return None
     apart = z - mean
+    # With n - 1 as in `spread_and_bias`, so that differences are those of the spreads that are reported.
     log_s = 0.5 * math.log(square * z.size / (z.size - 1))
     return Influences(mean, log_s, np.column_stack([apart, (apart**2 / square - 1) / 2]))
 

@@ -49,6 +49,7 @@ def confidence_of_each(known: Sequence[Influences], column: int, confidence: flo
     size = np.sqrt(np.square(values).mean(axis=0))
     values = values / np.where(size > 0, size, 1.0)
     reach = joint_reach(values.T @ values / len(values), confidence, rng)
+    # Never below that of a single interval, whatever the noise of the draws.
     return max(math.erf(reach / math.sqrt(2)), confidence)
 
 
@@ -61,6 +62,7 @@ def joint_reach(covariance: Floats, confidence: float, rng: Generator) -> float:
     if (1 - confidence) * _DRAWS < 10:
         largest_error = math.sqrt(float(np.diag(covariance).max()))
         return largest_error * student(1 - (1 - confidence) / len(covariance), math.inf)
+    # Not Cholesky: test functions that are functions of each other make the covariance singular.
     values, vectors = np.linalg.eigh(covariance)
     drawn = (rng.standard_normal((_DRAWS, len(values))) * np.sqrt(np.maximum(values, 0))) @ vectors.T
     return float(np.quantile(np.abs(drawn).max(axis=1), confidence))

@@ -1,9 +1,10 @@
 """Is it any use? A procedure that ignores its data is calibrated and worthless; these measures tell it from others.
 
-Each takes arrays with one entry per replicate and returns an Interval; there is no ideal
-value, so that ideal is nan. The belief's own scores are estimated from the truths, which are draws of it. Contraction
-takes the output's word for its own width; skill does not: an over-confident output contracts and has no skill. This
-module knows arrays; it must not know studies, replicates or verdicts.
+Each takes arrays with one entry per replicate and returns an Interval without an ideal: nan, with an unbounded
+interval, where a number is unknown, where all truths are equal, or where there are fewer than four (forty for a
+quantile). The belief's own scores are estimated from the truths, which are draws of it. Contraction takes the output's
+word for its own width; skill does not: an over-confident output contracts and has no skill. This module knows arrays;
+it must not know studies, replicates or verdicts.
 """
 
 import math
@@ -32,13 +33,8 @@ def contraction(truth: ArrayLike, sd: ArrayLike, *, confidence: float = 0.95) ->
     truth, sd : array_like, shape (n,)
         f(theta), and the standard deviation of f under the output.
     confidence : float
-        That of the interval, by the delta method on the logarithm of the ratio, with the second-order
-        terms and Satterthwaite's degrees of freedom that the spread of z has.
-
-    Returns
-    -------
-    Interval
-        Named "contraction"; nan, with an unbounded interval, if an sd is unknown or all truths are equal.
+        That of the interval, by the delta method on the logarithm of the ratio, with the second-order terms and
+        Satterthwaite's degrees of freedom that the spread of z has.
 
     Notes
     -----
@@ -73,12 +69,7 @@ def skill(truth: ArrayLike, crps: ArrayLike, *, confidence: float = 0.95) -> Int
     truth, crps : array_like, shape (n,)
         f(theta), and the score of the output for it.
     confidence : float
-        That of the interval, by the delta method on the logarithm of the ratio.
-
-    Returns
-    -------
-    Interval
-        Named "skill"; nan, with an unbounded interval, if a score is unknown or all truths are equal.
+        As in `contraction`.
 
     Notes
     -----
@@ -119,12 +110,7 @@ def interval_skill(truth: ArrayLike, interval: ArrayLike, *, confidence: float =
     truth, interval : array_like, shape (n,)
         f(theta), and the score of the output's interval for it.
     confidence : float
-        That of the interval.
-
-    Returns
-    -------
-    Interval
-        Named "interval skill"; nan if a score is unknown, or for fewer than 40 truths, which have no 5 % quantile.
+        As in `contraction`.
 
     Notes
     -----
@@ -167,12 +153,7 @@ def energy_skill(energy: ArrayLike, belief: ArrayLike, *, confidence: float = 0.
     energy, belief : array_like, shape (n,)
         Energy scores of the outputs and of the belief for the same truths, each estimated without bias.
     confidence : float
-        That of the interval, by the delta method on the logarithm of the ratio, in pairs.
-
-    Returns
-    -------
-    Interval
-        Named "energy skill"; nan, with an unbounded interval, if a score is unknown.
+        That of the interval, in pairs.
 
     Notes
     -----
@@ -206,11 +187,6 @@ def correlation(truth: ArrayLike, mean: ArrayLike, *, confidence: float = 0.95) 
         f(theta), and the mean of f under the output.
     confidence : float
         That of the interval: Fisher's, with the variance that the sample shows instead of 1/n.
-
-    Returns
-    -------
-    Interval
-        Named "correlation"; 0 in [0, 0] if all means are equal, nan if one is unknown.
 
     Notes
     -----

@@ -29,12 +29,7 @@ class Bounds(NamedTuple):
 
 
 def order_bounds(lower: ArrayLike, upper: ArrayLike) -> Bounds:
-    """Turn bounds on the order statistics into bounds on the counts.
-
-    Parameters
-    ----------
-    lower, upper : array_like, shape (n,)
-        The event is ``lower[i] < U_(i+1) < upper[i]`` for every i.
+    """Turn bounds ``lower[i] < U_(i+1) < upper[i]`` on the order statistics into bounds on the counts.
 
     Examples
     --------
@@ -45,6 +40,7 @@ def order_bounds(lower: ArrayLike, upper: ArrayLike) -> Bounds:
     n = a.size
     i = np.arange(n)
     t = np.concatenate([a, b])
+    # U_(i+1) > a allows at most i values at or below a; U_(i+1) < b demands at least i + 1 at or below b.
     low = np.concatenate([np.zeros(n, np.int64), i + 1])
     high = np.concatenate([i, np.full(n, n)])
     keep = np.flatnonzero((t > 0) & (t < 1))
@@ -65,7 +61,7 @@ def stay_probability(bounds: Bounds, n: int) -> float:
     Returns
     -------
     float
-        P(low_k <= #{U_i <= t_k} <= high_k for every k), absolute error about 1e-13.
+        With an absolute error of about 1e-13.
 
     Notes
     -----
@@ -81,6 +77,7 @@ def stay_probability(bounds: Bounds, n: int) -> float:
     0.0430670667
     """
     left = _with_middle(_monotone(bounds, n), n)
+    # 1 - U is uniform too: seen from 1 the counts are n minus those seen from 0, and the same walk serves.
     right = Bounds(1.0 - left.t[::-1], n - left.high[::-1], n - left.low[::-1])
     if np.any(left.low > left.high):
         return 0.0
@@ -101,6 +98,7 @@ def _monotone(bounds: Bounds, n: int) -> Bounds:
 def _with_middle(bounds: Bounds, n: int) -> Bounds:
     """Insert t = 1/2, where the two walks meet, with the bounds its neighbours imply."""
     t, low, high = bounds
+    # A time that is a half up to rounding takes its place: a second one would be a step made of rounding.
     k = int(np.searchsorted(t, 0.5 - 1e-12))
     if k < t.size and abs(t[k] - 0.5) <= 1e-12:
         return Bounds(np.concatenate([t[:k], [0.5], t[k + 1 :]]), low, high)
@@ -167,6 +165,7 @@ def _increments(t: Floats, n: int) -> Iterator[tuple[int, Floats]]:
 
 def _small_increments(rates: Floats) -> Iterator[tuple[int, Floats]]:
     """Compute the laws of many small steps at once, as between order statistics."""
+    # Nine standard deviations and fourteen counts: beyond, a Poisson law of any rate has less than 1e-18 left.
     counts = np.arange(int(rates.max() + 9.0 * rates.max() ** 0.5 + 14.0) + 1)
     logs = special.xlogy(counts, rates[:, None]) - rates[:, None] - special.gammaln(counts + 1)
     pmf = np.exp(logs)
@@ -191,6 +190,7 @@ def _increment(rate: float) -> tuple[int, Floats]:
 
 def _poisson(rate: float, counts: Ints) -> Floats:
     """Poisson probabilities as Loader computes them: exponents stay small, so no digits cancel."""
+    # Stirling's formula has no value at 0, whose probability is put in at the end.
     j = np.maximum(counts, 1).astype(float)
     d = (j - rate) / rate
     deviance = rate * ((1.0 + d) * np.log1p(d) - d)
@@ -202,6 +202,7 @@ def _stirling_error(j: Floats) -> Floats:
     """log j! minus Stirling's formula."""
     s = 1.0 / (j * j)
     series = (1 / 12 - s * (1 / 360 - s * (1 / 1260 - s / 1680))) / j
+    # Counts increase, so that the first decides. Beyond 15 the first term left out, 1 / (1188 j^9), is about 1e-14.
     if j[0] > 15:
         return np.asarray(series)
     small = np.minimum(j, 16.0)

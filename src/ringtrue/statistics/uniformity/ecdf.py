@@ -26,15 +26,8 @@ _ALL_POINTS, _GRID = 1000, 161
 class Band:
     """A simultaneous band for an empirical distribution function.
 
-    Attributes
-    ----------
-    points : ndarray, shape (k,)
-        Where the band is defined. On ranks these are k / (draws + 1), where the empirical distribution
-        function is the proportion of ranks below k.
-    low, high : ndarray, shape (k,)
-        Bounds on the proportion of u at or below each point; both are allowed values.
-    gamma : float
-        The pointwise two-sided level of the band.
+    ``low`` and ``high``, both allowed, bound the proportion of u at or below each of the ``points``; on ranks these are
+    k / (draws + 1), and the proportion is that of ranks below k. ``gamma`` is the pointwise two-sided tail.
     """
 
     points: Floats
@@ -51,10 +44,8 @@ def ecdf_gamma(u: ArrayLike, *, draws: int | None = None, lost: int = 0) -> Unif
 
     Parameters
     ----------
-    u : array_like, shape (n,)
-        Values in [0, 1], or ranks in {0, ..., draws}.
-    draws : int, optional
-        Number of draws behind each rank.
+    u, draws
+        As in `ks`.
     lost : int
         Number of further replicates whose values are unknown. The p-value is then an upper bound of the
         one that any values for them would give: at each point the lost may lie on whichever side is better.
@@ -82,6 +73,7 @@ def gamma_of(sample: Sample, lost: int = 0) -> UniformityTest:
         i = np.arange(1, sample.n + 1)
         # A saturated u is known to lie within rounding of the end, not to be impossible.
         u = np.clip(sample.sorted, EDGE, 1.0 - EDGE)
+        # Too many below u is mildest if the lost lie above it, too few if they lie below.
         above = special.betainc(i, n + 1 - i, u)
         below = special.betaincc(i + lost, n + 1 - i - lost, u)
     else:
@@ -97,6 +89,7 @@ def _points(n: int, draws: int | None) -> Floats:
     """Where counts are compared, symmetric about 1/2: all ranks, or a grid on the logit scale."""
     if draws is not None and draws <= ALL_RANKS:
         return np.arange(1, draws + 1) / (draws + 1)
+    # One half is computed and mirrored: symmetric to the last bit, so that only one side has to be walked.
     half = special.expit(np.linspace(-np.log(4.0 * n), 0.0, _GRID // 2 + 1))
     if draws is None:
         return np.concatenate([half, 1.0 - half[-2::-1]])
@@ -113,6 +106,7 @@ def _counts_below(sample: Sample, t: Floats) -> Ints:
 
 def lower_tail(counts: Ints, n: int, t: Floats) -> Floats:
     """P(N(t) <= counts), accurate however small."""
+    # The incomplete beta function is undefined at parameters of 0; both ends are put in afterwards.
     inner = np.clip(counts, 0, n - 1)
     tails = special.betaincc(inner + 1, n - inner, t)
     return np.where(counts < 0, 0.0, np.where(counts >= n, 1.0, tails))
@@ -124,6 +118,7 @@ def _gamma_tail(gamma: float, n: int, draws: int | None) -> float:
     size = n if draws is None and n <= _ALL_POINTS else _points(n, draws).size
     if gamma >= 1.0:
         return 1.0
+    # One minus a probability has no digits left here; the sum over points can only be too large.
     if size * gamma < RESOLUTION:
         return size * gamma
     return max(1.0 - stay_probability(_gamma_bounds(gamma, n, draws), n), RESOLUTION)
@@ -137,6 +132,7 @@ def _gamma_bounds(gamma: float, n: int, draws: int | None) -> Bounds:
         lower = special.betaincinv(i, n + 1 - i, 0.5 * gamma)
         return order_bounds(lower, 1.0 - lower[::-1])
     t = _points(n, draws)
+    # An observed gamma is itself one of the tails: without slack, rounding would decide whether a tie is in it.
     low = _smallest_count(n, t, 0.5 * gamma * (1.0 + 1e-10))
     return Bounds(t, low, n - low[::-1])
 
@@ -213,6 +209,7 @@ def _critical_gamma(n: int, draws: int | None, alpha: float) -> float:
     low = near if near > low and excess(near) <= 0.0 else low
 
     def narrow_enough(at: Bracket) -> bool:
+        # On a lattice p is a step function of gamma; once few steps are left they are searched by number.
         return at.high - at.low < 1e-10 or (not continuous and steps(at.low, at.high).size <= 256)
 
     ends = excess(low), excess(high)
@@ -231,6 +228,7 @@ def _before_excess(excess: Callable[[float], float], gammas: Floats) -> float:
 
     last = gammas.size - 1
     at = narrow(excess, 0, last, done=adjacent, rule=inside, ends=(excess(0), excess(last)))
+    # Just below the step: at the step itself the bound has moved already.
     return float(gammas[int(at.high)]) * (1.0 - 1e-9)
 
 

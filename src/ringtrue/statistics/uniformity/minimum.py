@@ -38,12 +38,8 @@ def combination(u: ArrayLike, *, draws: int | None = None, z: ArrayLike | None =
 
     Parameters
     ----------
-    u : array_like, shape (n,)
-        Values in [0, 1], or ranks in {0, ..., draws}.
-    draws : int, optional
-        Number of draws behind each rank.
-    z : array_like, shape (n,), optional
-        The normal scores of u where they are known more accurately than u near 0 and 1 can say.
+    u, draws, z
+        As in `cook`.
 
     Notes
     -----
@@ -69,21 +65,9 @@ def _components(sample: Sample) -> list[UniformityTest]:
 
 
 def adjusted_minimum(smallest: float, n: int, draws: int | None) -> float:
-    """Turn the smallest of the component p-values into a p-value.
+    """Turn the smallest p-value of n values, in (0, 1], into a p-value.
 
-    Parameters
-    ----------
-    smallest : float
-        The smallest component p-value, in (0, 1].
-    n : int
-        Number of values tested.
-    draws : int or None
-        Number of draws behind each rank, None on the continuum.
-
-    Returns
-    -------
-    float
-        Non-decreasing in `smallest`. Below 2e-4 the factor rises to Bonferroni's within two decades.
+    It never falls as `smallest` grows. Below 2e-4 the factor rises to Bonferroni's within two decades.
 
     Examples
     --------
@@ -96,6 +80,7 @@ def adjusted_minimum(smallest: float, n: int, draws: int | None) -> float:
     x, pvalues = _curve(n, draws)
     if smallest >= SMALLEST[-1]:
         return min(1.0, float(np.exp(np.interp(np.log(smallest), x, pvalues))))
+    # Beyond the table 100 000 null samples have fewer than twenty to go by; Bonferroni's factor needs none.
     last = float(np.exp(pvalues[0] - x[0]))
     share = min(1.0, float(np.log10(SMALLEST[-1] / smallest)) / 2.0)
     return smallest * (last + (_COMPONENTS - last) * share)
@@ -112,6 +97,7 @@ def _curve(n: int, draws: int | None) -> tuple[Floats, Floats]:
     factors = np.array([np.interp(here, cell, column) for column in at_n[::-1].T])
     smallest = np.array(SMALLEST[::-1])
     pvalues = np.minimum(1.0, np.append(factors[::-1], 1.0) * smallest)
+    # Noise of the simulated factors could make p fall as the minimum grows; the running maximum errs upwards.
     return np.log(smallest), np.log(np.maximum.accumulate(pvalues))
 
 
@@ -137,6 +123,7 @@ def _minimum_law(n: int, draws: int) -> tuple[Floats, Floats]:
     scores = [integer_scores(row, n) for row in normal_scores(draws)[: 1 if draws == 1 else 2]]
     means = counts @ polynomial_scores(draws, min(4, draws)).T
     pvalues = [
+        # Small gammas are the extreme ones: minus the log turns them round, and keeps tiny ones apart.
         _exact_tails(-np.log(np.maximum(_enumerated_gammas(counts, n), np.finfo(float).tiny)), weights),
         _exact_tails(np.square(means).sum(axis=1), weights),
         *(_exact_two_sided(counts @ row, weights) for row in scores),
@@ -150,6 +137,7 @@ def _enumerated_gammas(counts: Ints, n: int) -> Floats:
     cells = counts.shape[1]
     t = np.arange(1, cells) / cells
     lower = lower_tail(np.arange(n + 1)[:, None], n, t)
+    # P(N(t) >= c) = P(N(1 - t) <= n - c): upper tails are the lower ones mirrored.
     table = np.minimum(lower, lower[::-1, ::-1])
     return np.asarray(2.0 * table[np.cumsum(counts, axis=1)[:, :-1], np.arange(cells - 1)].min(axis=1))
 

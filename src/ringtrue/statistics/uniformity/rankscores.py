@@ -28,15 +28,11 @@ _SAMPLED = 1e-8
 
 @lru_cache(maxsize=64)
 def normal_scores(draws: int) -> Floats:
-    """Return E[z | r] and E[z^2 - 1 | r] for every rank r in {0, ..., draws}.
+    """Return E[z | r] and E[z^2 - 1 | r], (2, draws + 1), for every rank r in {0, ..., draws}.
 
     Given u, the rank is Binomial(draws, u); given the rank r, u is Beta(r + 1, draws - r + 1). The
     scores are the conditional means of z = Phi^-1(u) and z^2 - 1, which are the efficient scores for
     bias and for spread when only ranks are known. Both have mean zero over the ranks.
-
-    Returns
-    -------
-    ndarray, shape (2, draws + 1)
 
     Examples
     --------
@@ -49,6 +45,7 @@ def normal_scores(draws: int) -> Floats:
 
 
 def _beta_scores(draws: int) -> Floats:
+    # Beyond 9 the normal law has 1e-19 left. The step, 1/80, is below the sd in z that 2000 draws leave, 0.028.
     z = np.linspace(-9.0, 9.0, 1441)
     density = np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi) * (z[1] - z[0])
     r = np.arange(draws + 1)[:, None]
@@ -74,13 +71,8 @@ def _cell_scores(draws: int) -> Floats:
 def polynomial_scores(draws: int, order: int) -> Floats:
     """Return the polynomials of degree 1 to `order` that are orthonormal over the ranks.
 
-    They are the Gram polynomials: the discrete counterpart of Legendre's. There are at most `draws`
-    of them.
-
-    Returns
-    -------
-    ndarray, shape (order, draws + 1)
-        Each row has mean zero and mean square one over {0, ..., draws}.
+    They are the Gram polynomials, the discrete counterpart of Legendre's; there are at most `draws` of them. Each row
+    has mean zero and mean square one over {0, ..., draws}.
 
     Examples
     --------
@@ -111,12 +103,6 @@ def sum_tails(scores: Floats, counts: Ints) -> tuple[float, float]:
     integer and its law an n-fold convolution, computed by FFT after exponential tilting: exact for the
     rounded scores at any n and any number of draws, with relative accuracy in the tails.
 
-    Parameters
-    ----------
-    scores : ndarray, shape (M + 1,)
-    counts : ndarray, shape (M + 1,)
-        How often each rank occurred.
-
     Examples
     --------
     >>> sum_tails(np.array([-1.0, 1.0]), np.array([1, 4]))
@@ -125,6 +111,7 @@ def sum_tails(scores: Floats, counts: Ints) -> tuple[float, float]:
     n = int(counts.sum())
     atoms = integer_scores(scores, n)
     observed = int(counts @ atoms)
+    # Tilts go upwards only. Below the mean, which integers decide exactly, the scores are turned round.
     if observed * atoms.size < n * int(atoms.sum()):
         return _tails_above(-atoms, -observed, n)
     upper, lower = _tails_above(atoms, observed, n)
@@ -142,6 +129,7 @@ def _tails_above(atoms: Ints, observed: int, n: int) -> tuple[float, float]:
     """Return (upper, lower) tails, both including the observed sum, which is at least the mean."""
     bottom, top = int(atoms.min()), int(atoms.max())
     frequency = np.bincount(atoms - bottom) / atoms.size
+    # The largest sum would need an infinite tilt, and its probability is known.
     if observed == n * top:
         return float(frequency[-1]) ** n, 1.0
     values = np.flatnonzero(frequency) + bottom
@@ -158,6 +146,7 @@ def _tails_above(atoms: Ints, observed: int, n: int) -> tuple[float, float]:
 def _tilt(values: Ints, frequency: Floats, observed: int, n: int) -> _Tilted:
     centred = values.astype(float) - observed / n
     rate = _saddlepoint(centred, frequency)
+    # Relative to the largest exponent, so that none overflows.
     weights = frequency * np.exp(rate * (centred - centred.max()))
     log_normaliser = n * float(np.log(weights.sum()) + rate * centred.max())
     weights /= weights.sum()
@@ -193,7 +182,7 @@ def _saddlepoint(centred: Floats, frequency: Floats) -> float:
 
 
 class QuadraticLaw:
-    """The law of n |mean score vector|^2 when the n cells are drawn iid with given probabilities.
+    """The law of n |mean score vector|^2, scores being (k, cells), for n cells drawn iid with given probabilities.
 
     The score vectors have mean zero and identity covariance, so the limit is chi-square with as many
     degrees of freedom as rows. That limit is anti-conservative far out and at small n (at n = 20 the
@@ -209,12 +198,6 @@ class QuadraticLaw:
       n = 50, 200 and 1000, down to 1e-6, for four polynomials; elsewhere this is an extrapolation;
     * beyond, p stays where it is until a Chernoff bound falls below it. The bound's variance proxy is
       maximised numerically over a fixed set of directions, with 5 % added, so it is not a proof.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (k, cells)
-    probabilities : ndarray, shape (cells,)
-    n : int
     """
 
     def __init__(self, scores: Floats, probabilities: Floats, n: int) -> None:
@@ -277,6 +260,7 @@ class QuadraticLaw:
     def _trusted(self) -> float:
         """The tail probability down to which the expansion is trusted."""
         k = self.scores.shape[0]
+        # At 1400 the chi-square tail, about exp(-700), is the smallest that a float holds.
         x = np.linspace(float(k), 1400.0, 3000)
         expansion = self._edgeworth(x)
         bad = np.flatnonzero(expansion > 5.0 * special.gammaincc(0.5 * k, 0.5 * x))

@@ -28,13 +28,7 @@ SIMULATIONS = 9999
 class UniformityTest:
     """The outcome of one test of uniformity.
 
-    Attributes
-    ----------
-    method : str
-        Name of the test, a key of `TESTS`.
-    statistic : float
-    pvalue : float
-        In (0, 1]; under the null hypothesis P(pvalue <= a) <= a, up to the accuracy each test states.
+    ``method`` is a key of `TESTS`; under the null hypothesis P(pvalue <= a) <= a, up to the accuracy each test states.
     """
 
     method: str
@@ -64,7 +58,7 @@ class Sample:
     @cached_property
     def counts(self) -> Ints:
         """How often each rank occurred."""
-        return np.bincount(self.values, minlength=(self.draws or 0) + 1)
+        return np.bincount(np.asarray(self.values, int), minlength=(self.draws or 0) + 1)
 
     @cached_property
     def z(self) -> Floats:

@@ -1,0 +1,75 @@
+"""Draws of several chains, with weights of their own in every output of a batch, and with diagnostics."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ringtrue.distributions import Draws
+
+RNG = np.random.default_rng(7)
+
+
+def test_chains_make_draws_dependent() -> None:
+    """Draws of chains are not independent, whatever iid says; without chains nothing changes."""
+    assert not Draws(np.zeros(12), chains=3).iid
+    assert Draws(np.zeros(12)).chains is None
+    assert Draws(np.zeros(12)).iid
+
+
+@pytest.mark.parametrize("chains", [5, 0, -1, 2.0, True, 24], ids=str)
+def test_chains_must_divide_the_draws(chains: Any) -> None:
+    """The number of chains is a whole number that divides the draws, and the message shows both."""
+    with pytest.raises(ValueError, match=rf"chains must .* divides the 12 draws, but {chains!r} arrived"):
+        Draws(np.zeros(12), chains=chains)
+
+
+def test_members_of_a_batch_are_its_outputs() -> None:
+    """The j-th member has the j-th column of the values, of the weights and of the diagnostics."""
+    values = {"a": RNG.normal(size=(6, 3)), "b": RNG.normal(size=(6, 3, 2))}
+    weights = RNG.random((6, 3))
+    batch = Draws(values, weights=weights, chains=2, diagnostics={"rhat": np.array([1.0, 1.1, 1.2]), "steps": 7})
+    members = batch.members()
+    assert len(members) == batch.batch == 3
+    for j, one in enumerate(members):
+        assert np.array_equal(one.values["a"], values["a"][:, j])
+        assert np.array_equal(one.values["b"], values["b"][:, j])
+        assert one.weights == pytest.approx(weights[:, j] / weights[:, j].sum(), rel=1e-15)
+        assert (one.chains, one.iid) == (2, False)
+        assert {name: float(value) for name, value in one.diagnostics.items()} == {"rhat": 1 + j / 10, "steps": 7.0}
+
+
+def test_weights_for_all_are_the_weights_of_each() -> None:
+    """One column of weights stands for that column in every output."""
+    values, weights = RNG.normal(size=(6, 3)), RNG.random(6)
+    for one in Draws(values, weights=weights).members():
+        assert one.weights == pytest.approx(weights / weights.sum(), rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [np.ones((6, 2)), np.ones((3, 6)), np.ones((6, 3, 1)), np.ones((6, 3)) * [1, 0, 1], -np.ones((6, 3))],
+    ids=["two outputs", "transposed", "three axes", "an output of weight 0", "negative"],
+)
+def test_weights_of_a_batch_must_fit_it(weights: Any) -> None:
+    """Weights of a batch have one column per output, each with a positive sum."""
+    with pytest.raises(ValueError, match="weights must be 6 non-negative numbers"):
+        Draws(np.zeros((6, 3)), weights=weights)
+
+
+def test_resampling_keeps_diagnostics_and_order() -> None:
+    """Equal weights by resampling change neither what the sampler said of itself nor that draws are a chain."""
+    draws = Draws(np.arange(8.0), weights=np.arange(1.0, 9.0), chains=2, diagnostics={"rhat": 1.01})
+    equal = draws.equally_weighted(np.random.default_rng(0))
+    assert dict(equal.diagnostics) == {"rhat": 1.01}
+    assert not equal.iid
+
+
+def test_copies_own_their_arrays() -> None:
+    """A copy does not change with the buffer that the draws came in, and keeps the rest."""
+    buffer = {"a": np.zeros(4)}
+    draws = Draws(buffer, chains=2, diagnostics={"rhat": 1.0})
+    copy = draws.copied()
+    buffer["a"][:] = 1.0
+    assert copy.values["a"].tolist() == [0.0] * 4
+    assert (copy.chains, dict(copy.diagnostics)) == (2, {"rhat": 1.0})
