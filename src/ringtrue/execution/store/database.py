@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import StoreBusy, StoreDamaged, StoreError
-from . import format1
 from .codec import Row, Unreadable
 
 PathLike = str | os.PathLike[str]
@@ -25,15 +24,25 @@ _APPLICATION = 0x72696E67
 #: What is written. Format 1 can be read.
 FORMAT = 2
 # Arrays come last in every table: SQLite then reads what is before them without them.
-_BLOCKS = "(first INTEGER PRIMARY KEY, count INTEGER NOT NULL, checksum BLOB NOT NULL, arrays BLOB NOT NULL)"
-_TABLES = {
-    "meta": "CREATE TABLE meta (copy INTEGER PRIMARY KEY, text TEXT NOT NULL, checksum BLOB NOT NULL)",
-    "spans": "CREATE TABLE spans (first INTEGER PRIMARY KEY, count INTEGER NOT NULL, lost INTEGER NOT NULL, "
-    "written REAL NOT NULL, seconds REAL NOT NULL, failures TEXT NOT NULL, record BLOB NOT NULL, "
-    "checksum BLOB NOT NULL, arrays BLOB NOT NULL)",
-    "draws": f"CREATE TABLE draws {_BLOCKS}",
-    "reference": f"CREATE TABLE reference {_BLOCKS}",
-}
+_SPANS = (
+    "(first INTEGER PRIMARY KEY, count INTEGER NOT NULL, lost INTEGER NOT NULL, written REAL NOT NULL, "
+    "seconds REAL NOT NULL, {}failures TEXT NOT NULL, record BLOB NOT NULL, checksum BLOB NOT NULL, "
+    "arrays BLOB NOT NULL)"
+)
+_BLOCKS = "(first INTEGER PRIMARY KEY, count INTEGER NOT NULL, {}checksum BLOB NOT NULL, arrays BLOB NOT NULL)"
+
+
+def _tables(notes: str, names: str) -> dict[str, str]:
+    return {
+        "meta": "CREATE TABLE meta (copy INTEGER PRIMARY KEY, text TEXT NOT NULL, checksum BLOB NOT NULL)",
+        "spans": f"CREATE TABLE spans {_SPANS.format(notes)}",
+        "draws": f"CREATE TABLE draws {_BLOCKS.format(names)}",
+        "reference": f"CREATE TABLE reference {_BLOCKS.format('')}",
+    }
+
+
+#: By format.
+_TABLES = {1: _tables("notes TEXT NOT NULL, ", "names TEXT NOT NULL, "), FORMAT: _tables("", "")}
 #: Seconds to wait for another's transaction.
 _PATIENCE = 60.0
 
@@ -174,8 +183,7 @@ def need_ours(path: Path, db: sqlite3.Connection) -> int:
         )
     # Views and triggers run when they are read: a file with anything but our tables is not touched.
     there = db.execute("SELECT type, name, sql FROM sqlite_master ORDER BY rowid LIMIT 9").fetchall()
-    tables = {1: format1.TABLES, FORMAT: _TABLES}.get(version, {})
-    if there != [("table", name, sql) for name, sql in tables.items()]:
+    if there != [("table", name, sql) for name, sql in _TABLES.get(version, {}).items()]:
         raise damaged(path, "its tables are not those of a store")
     return version
 
@@ -252,7 +260,7 @@ def put_meta(db: sqlite3.Connection, rows: Iterable[Row]) -> None:
 
 def create_tables(db: sqlite3.Connection) -> None:
     """Make a blank file a store, inside a transaction."""
-    for statement in _TABLES.values():
+    for statement in _TABLES[FORMAT].values():
         db.execute(statement)
     db.execute(f"PRAGMA application_id={_APPLICATION}")
     db.execute(f"PRAGMA user_version={FORMAT}")

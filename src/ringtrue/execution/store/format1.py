@@ -21,17 +21,6 @@ from .codec import Row, Unreadable, block_row, checksum
 from .identity import SOURCES
 from .meta import meta_row, meta_text
 
-_META = "CREATE TABLE meta (copy INTEGER PRIMARY KEY, text TEXT NOT NULL, checksum BLOB NOT NULL)"
-TABLES = {
-    "meta": _META,
-    "spans": "CREATE TABLE spans (first INTEGER PRIMARY KEY, count INTEGER NOT NULL, lost INTEGER NOT NULL, "
-    "written REAL NOT NULL, seconds REAL NOT NULL, notes TEXT NOT NULL, failures TEXT NOT NULL, "
-    "record BLOB NOT NULL, checksum BLOB NOT NULL, arrays BLOB NOT NULL)",
-    "draws": "CREATE TABLE draws (first INTEGER PRIMARY KEY, count INTEGER NOT NULL, names TEXT NOT NULL, "
-    "checksum BLOB NOT NULL, arrays BLOB NOT NULL)",
-    "reference": "CREATE TABLE reference (first INTEGER PRIMARY KEY, count INTEGER NOT NULL, checksum BLOB NOT NULL, "
-    "arrays BLOB NOT NULL)",
-}
 _FLOATS = ("u", "z", "weak_value", "weak_u", "weak_z", "truth", "mean", "sd", "crps", "interval")
 _INTS = ("rank", "draws")
 _SEES = {"strong": "theta", "auto": "output", "exact": "data"}

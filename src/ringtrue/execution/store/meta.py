@@ -82,47 +82,38 @@ def meta_of(row: Row) -> Meta:
         raise Unreadable(f"the description of the store is not as it was written ({error})") from None
 
 
+#: What the description consists of: a type, a list of such, or (an empty dict) texts by name.
+_FORM: dict[str, Any] = {
+    **dict.fromkeys(("seed", "n", "reference"), int),
+    **dict.fromkeys(("created", "opened"), float),
+    **dict.fromkeys(("of_belief", "reproducible"), bool),
+    **{name: [{}] for name in ("fingerprints", "versions")},
+    "functions": [[str]],
+    "notes": [str],
+}
+
+
+def _has_form(value: Any, form: Any) -> bool:
+    if isinstance(form, list):
+        return type(value) is list and all(_has_form(one, form[0]) for one in value)
+    if form == {}:
+        return type(value) is dict and all(type(text) is str for text in value.values())
+    return type(value) is form
+
+
 def _meta(value: Any) -> Meta:
+    need_form(all(_has_form(value[name], form) for name, form in _FORM.items()), "the description of the store")
     functions = tuple(Asked(*function) for function in value["functions"])
-    for one in functions:
-        need_form(type(one.name) is str and type(one.kind) is str and one.sees in get_args(Sees), "a test function")
+    need_form(all(one.sees in get_args(Sees) for one in functions), "a test function")
     names = tuple(one.name for one in functions)
     selection = None if value["selection"] is None else BestOf(names, *value["selection"])
-    need_form(type(value["of_belief"]) is bool and type(value["reproducible"]) is bool, "yes or no")
     header = Header(
-        functions,
-        _count(value["seed"]),
-        selection,
-        value["of_belief"],
-        value["reproducible"],
-        tuple(_texts(value["notes"])),
+        functions, value["seed"], selection, value["of_belief"], value["reproducible"], tuple(value["notes"])
     )
-    need_form(value["keep"] is None or type(value["keep"]) is str, "keep")
-    return Meta(
-        header,
-        tuple(map(_text_map, value["fingerprints"])),
-        _count(value["n"]),
-        value["keep"],
-        _count(value["reference"]),
-        float(value["created"]),
-        float(value["opened"]),
-        tuple(map(_text_map, value["versions"])),
-    )
-
-
-def _count(value: Any) -> int:
-    need_form(type(value) is int and value >= 0, "a count")
-    return int(value)
-
-
-def _texts(value: Any) -> list[str]:
-    need_form(type(value) is list and all(type(text) is str for text in value), "a list of texts")
-    return list(value)
-
-
-def _text_map(value: Any) -> dict[str, str]:
-    need_form(type(value) is dict and all(type(text) is str for text in value.values()), "a map of texts")
-    return dict(value)
+    keep = None if value["keep"] is None else str(value["keep"])
+    need_form(bool(value["fingerprints"]) and min(value["n"], value["reference"]) >= 0, "the description of the store")
+    marks, known = tuple(value["fingerprints"]), tuple(value["versions"])
+    return Meta(header, marks, value["n"], keep, value["reference"], value["created"], value["opened"], known)
 
 
 def need_same(there: Meta, wanted: Meta, path: Path, other: Path | None = None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Iterable, Sequence
 
 Range = tuple[int, int]
@@ -25,13 +24,6 @@ def merged(ranges: Iterable[Range]) -> list[Range]:
     return found
 
 
-def include(ranges: list[Range], new: Range) -> None:
-    """Put a range among others that are merged, in place."""
-    place = bisect.bisect(ranges, new)
-    near = slice(max(place - 1, 0), place + 1)
-    ranges[near] = merged([*ranges[near], new])
-
-
 def gaps(ranges: Sequence[Range], start: int, stop: int) -> list[Range]:
     """Return what merged ranges leave out between two numbers.
 
@@ -41,7 +33,7 @@ def gaps(ranges: Sequence[Range], start: int, stop: int) -> list[Range]:
     [(4, 5), (7, 9)]
     """
     found, at = [], start
-    for first, end in ranges[max(bisect.bisect(ranges, (start, start)) - 1, 0) :]:
+    for first, end in ranges:
         if first >= stop:
             break
         if first > at:

@@ -248,7 +248,7 @@ class Store:
             raise ValueError(f"replicates {own[0]} to {own[1] - 1} overlap with what {self.path} has already.")
         self._buffer.append(record if self.keep else record.without_kept())
         self._buffered += codec.size_of(record)
-        ranges.include(self._ranges, own)
+        self._ranges = ranges.merged([*self._ranges, own])
         if time.monotonic() - self._flushed > _EVERY or self._buffered > _AT_MOST:
             self.flush()
 
@@ -449,8 +449,6 @@ def _prepared(path: Path, db: sqlite3.Connection, wanted: Meta) -> Meta:
     """Return the description that a store is to have; a blank file becomes one, others are left as they are."""
     if database.is_blank(db):
         db.execute("PRAGMA page_size=16384")  # large values are read a third faster than with 4096
-        # A write-ahead log needs shared memory, which network file systems lack.
-        db.execute("PRAGMA journal_mode=DELETE")
         with transaction(db):
             database.create_tables(db)
             database.put_meta(db, meta_rows(wanted))
@@ -461,7 +459,7 @@ def _prepared(path: Path, db: sqlite3.Connection, wanted: Meta) -> Meta:
             f"{path} has format {version}, which is read but not written; run: ringtrue repair {path} NEW, and go on "
             f"with NEW."
         )
-    db.execute("PRAGMA journal_mode=DELETE")
+    db.execute("PRAGMA journal_mode=DELETE")  # a write-ahead log needs shared memory, which network file systems lack
     there = Contents(path, db, version).meta()
     need_same(there, wanted, path)
     return replace(there, n=max(there.n, wanted.n), opened=wanted.opened)
