@@ -39,13 +39,9 @@ class Waiting:
         return trivial(mu0, y)
 
 
-def study(procedure: Any, n: int) -> rt.Study:
-    return rt.Study(rt.Normal(0, 1), model, procedure, n)
-
-
-def took(asked: rt.Study, **settings: Any) -> float:
+def took(procedure: Any, n: int, **settings: Any) -> float:
     start = time.perf_counter()
-    rt.run(asked, progress="off", **settings)
+    rt.run(rt.Normal(0, 1), model, procedure, n=n, progress="off", **settings)
     return time.perf_counter() - start
 
 
@@ -57,14 +53,14 @@ def best_pair(first: Callable[[], float], second: Callable[[], float], repeats: 
 
 def startup() -> None:
     """Seconds until the first replicate of a pool is back."""
-    print(f"starting {WORKERS} workers: {min(took(study(trivial, 2), workers=WORKERS) for _ in range(5)):.2f} s")
+    print(f"starting {WORKERS} workers: {min(took(trivial, 2, workers=WORKERS) for _ in range(5)):.2f} s")
 
 
 def speedup(n: int = 20_000) -> None:
     """Two workers against one process, at a millisecond per replicate."""
     for how in ("busy", "asleep"):
-        asked = study(Waiting(1e-3, how), n)
-        alone, pool = best_pair(lambda: took(asked), lambda: took(asked, workers=WORKERS), 3)  # noqa: B023
+        slow = Waiting(1e-3, how)
+        alone, pool = best_pair(lambda: took(slow, n), lambda: took(slow, n, workers=WORKERS), 3)  # noqa: B023
         print(
             f"{WORKERS} workers, {n} replicates of 1 ms ({how}): {alone / pool:.2f} x serial (limit 1.8); "
             f"{alone:.1f} s and {pool:.1f} s, start included"
@@ -74,24 +70,23 @@ def speedup(n: int = 20_000) -> None:
 def overhead() -> None:
     """A pool against one process when there is next to nothing to compute."""
     for n in (10**5, 4 * 10**5):
-        asked = study(trivial, n)
-        alone, pool = best_pair(lambda: took(asked), lambda: took(asked, workers=WORKERS), 3)  # noqa: B023
+        alone, pool = best_pair(lambda: took(trivial, n), lambda: took(trivial, n, workers=WORKERS), 3)  # noqa: B023
         print(f"{WORKERS} workers, {n} trivial replicates: {pool / alone:.2f} x the time of serial (limit 1.3)")
 
 
 def writing(n: int = 5000) -> None:
     """A run with a store against one without, at a millisecond per replicate."""
-    asked = study(Waiting(1e-3, "busy"), n)
+    slow = Waiting(1e-3, "busy")
     with tempfile.TemporaryDirectory() as folder:
         names = (Path(folder) / f"{i}.db" for i in range(100))
-        plain, kept = best_pair(lambda: took(asked), lambda: took(asked, store=next(names)), 5)
+        plain, kept = best_pair(lambda: took(slow, n), lambda: took(slow, n, store=next(names)), 5)
     print(f"a store, {n} replicates of 1 ms: {100 * (kept / plain - 1):+.1f} % (limit 5)")
 
 
 def dask(n: int = 2000) -> None:
     """A local Dask cluster, already there, against the pool, started each time, at ten milliseconds per replicate."""
     distributed: Any = import_module("distributed")
-    asked = study(Waiting(1e-2, "busy"), n)
+    slow = Waiting(1e-2, "busy")
     warnings.simplefilter("ignore")
     with (
         distributed.LocalCluster(
@@ -100,7 +95,7 @@ def dask(n: int = 2000) -> None:
         distributed.Client(cluster) as client,
     ):
         executor = client.get_executor()
-        pool, dasks = best_pair(lambda: took(asked, workers=WORKERS), lambda: took(asked, executor=executor), 3)
+        pool, dasks = best_pair(lambda: took(slow, n, workers=WORKERS), lambda: took(slow, n, executor=executor), 3)
     print(f"Dask, {n} replicates of 10 ms: {dasks / pool:.2f} x the time of the pool (limit 1.3)")
 
 
@@ -108,7 +103,7 @@ def opening(n: int = 10**6) -> None:
     """Reading back a large run, every checksum verified."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.db"
-        writes = took(study(trivial, n), workers=WORKERS, store=path)
+        writes = took(trivial, n, workers=WORKERS, store=path)
         times = []
         for _ in range(5):
             start = time.perf_counter()
@@ -117,7 +112,7 @@ def opening(n: int = 10**6) -> None:
         assert ran.n == n
         size = path.stat().st_size / 1e6
     print(
-        f"opening a store of {n} replicates, {len(ran.columns)} functions, {size:.0f} MB: {min(times):.2f} s "
+        f"opening a store of {n} replicates, {len(ran.functions)} functions, {size:.0f} MB: {min(times):.2f} s "
         f"(limit 1); computed and written in {writes:.0f} s"
     )
 

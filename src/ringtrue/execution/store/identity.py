@@ -162,7 +162,7 @@ class _Walk:
             if type(part) not in _PLAIN:
                 seen[id(part)] = part
             todo.extend((len(items), *child) for child in children)
-            items.append((parent, name, own))
+            items.append((parent, name, hashlib.blake2b(own, digest_size=16).digest()))  # data may be large
         return self._hash(items)
 
     def _hash(self, items: list[tuple[int, str, bytes]]) -> str:
@@ -172,9 +172,7 @@ class _Walk:
             if parent in left_out or name in self.written:
                 left_out.add(k)
                 continue
-            for part in (_bytes(name), own):
-                digest.update(len(part).to_bytes(8, "little"))  # so that no two lists of parts read the same
-                digest.update(part)
+            digest.update(_bytes(f"{len(name)} {name}") + own)  # so that no two lists of parts read the same
         return digest.hexdigest()
 
     def _look(self, value: Any) -> _Seen:
