@@ -44,7 +44,7 @@ def finished(tmp_path: Path) -> Path:
     """Return a finished run of ten rows."""
     path = tmp_path / "run.db"
     for i in range(10):
-        rt.run(study(), store=path, shard=(i, 10))
+        rt.run(study(), n=60, store=path, shard=(i, 10))
     return path
 
 
@@ -180,7 +180,7 @@ def test_repair_saves_the_rest(finished: Path, tmp_path: Path, capsys: pytest.Ca
     out = tmp_path / "saved.db"
     _runs("repair", str(finished), str(out))
     assert "54 replicates were saved" in capsys.readouterr().out
-    assert_identical(rt.run(study(), store=out), rt.run(study()))
+    assert_identical(rt.run(study(), n=60, store=out), rt.run(study(), n=60))
 
 
 def test_the_first_gap_ends_what_is_judged(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
