@@ -103,22 +103,18 @@ def _one(name: str, n: int, seed: int) -> tuple[Row, Data]:
         "n_needed_weak": needed_by_ks(known["ks_weak"]),
         "n_needed_default": None if known["tau2"] == 1 else int(rt.planning.plan(spread=math.sqrt(known["tau2"])).n),
     }
+    # Without batches: a batch is replayed as a whole.
+    single = rt.Study(BELIEF, NormalMean().simulate, procedure, f=rt.identity, seed=seed)
+    outputs = [rt.replay(single, i)[2] for i in range(_SHOWN)]
     density, edges = np.histogram(drawn, bins=48, range=(-4, 4))
     panel = {
         "procedure": name,
         "counts": np.histogram(u, bins=_BINS, range=(0, 1))[0].tolist(),
         "edges": edges.tolist(),
         "averaged": (density / (n * (edges[1] - edges[0]))).tolist(),
-        "outputs": _some_outputs(procedure, seed),
+        "outputs": [(float(output.mean), float(output.sd)) for output in outputs],
     }
     return row, panel
-
-
-def _some_outputs(procedure: Any, seed: int) -> list[tuple[float, float]]:
-    """Return mean and sd of the outputs for the first few datasets of an unbatched study."""
-    study = rt.Study(BELIEF, NormalMean().simulate, procedure, f=rt.identity, seed=seed)
-    outputs = [rt.replay(study, i)[2] for i in range(_SHOWN)]
-    return [(float(output.mean), float(output.sd)) for output in outputs]
 
 
 def _histogram_band(n: int) -> tuple[int, int]:
