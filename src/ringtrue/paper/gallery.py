@@ -71,6 +71,7 @@ def produce(
     A vignette whose data of the same scale and seed are in the folder is drawn from them, not run again: an interrupted
     call goes on where it stopped.
     """
+    # All of them now: a wrong name must not be found out after hours.
     modules = {name: vignette(name) for name in names}
     if scale is not None and not 0 < scale <= 1:
         raise InvalidStudy(f"scale must lie in (0, 1], 1 being the paper's, but {scale!r} arrived.")
@@ -83,6 +84,7 @@ def produce(
     done = []
     for name, module in modules.items():
         done.append(_exhibit(name, module, folder, module.QUICK if scale is None else scale, seed, say))
+        # Each time: an interrupted call leaves a page of what is done.
         _write_index(folder)
     return done
 
@@ -96,6 +98,7 @@ def _exhibit(
     if data is None:
         from tqdm.auto import tqdm
 
+        # disable=None: no bar where nobody watches, as in a log.
         start, progress = time.perf_counter(), partial(tqdm, desc=name, delay=2, leave=False, disable=None)
         data = module.make(scale=scale, seed=seed, progress=progress)
         data["run"] = {"scale": scale, "seed": seed, "seconds": round(time.perf_counter() - start, 2)}
