@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import ringtrue as rt
-from ringtrue.execution.store import packing
+from ringtrue.execution.store import codec
 
 from .execution.test_runs import assert_identical, study
 from .test_cli import _exit
@@ -129,7 +129,7 @@ def _pickle_inside(path: Path) -> None:
     blob = pickle.dumps(_Bomb(path.with_name("exploded")))
     db = sqlite3.connect(path)
     first, count = db.execute("SELECT first, count FROM spans").fetchone()
-    fitting = packing.checksum("span", (first, count), blob)
+    fitting = codec.checksum("spans", (first, count), blob)
     db.execute("UPDATE spans SET arrays = ?, checksum = ? WHERE first = ?", (blob, fitting, first))
     db.commit()
     db.close()
@@ -145,7 +145,7 @@ def _sql(path: Path, statement: str) -> None:
 BROKEN: dict[Any, str] = {
     _truncated: "damaged",
     _flipped: "ringtrue repair",
-    _newer: "has format 99, but this version of ringtrue reads formats up to 1; update ringtrue",
+    _newer: "has format 99, but this version of ringtrue reads formats up to 2; update ringtrue",
     _not_ours: "not a store of ringtrue",
     _text: "is not a store of ringtrue",
     _pickle: "is not a store of ringtrue",
