@@ -134,6 +134,8 @@ class Store:
             undo.callback(lock.release)
             db = undo.enter_context(contextlib.closing(database.connect(path, "rwc")))
             store = cls(Contents(path, db, database.FORMAT), _prepared(path, db, wanted), lock, wanted)
+            with transaction(db):  # after everything was checked: a damaged file is left alone
+                database.put_meta(db, meta_rows(store.meta))
             undo.pop_all()
             return store
 
@@ -444,25 +446,25 @@ def load(path: PathLike) -> Replicates:
 
 
 def _prepared(path: Path, db: sqlite3.Connection, wanted: Meta) -> Meta:
-    """Return the description of a store, made new if the file is empty."""
+    """Return the description that a store is to have; a blank file becomes one, others are left as they are."""
     if database.is_blank(db):
         db.execute("PRAGMA page_size=16384")  # large values are read a third faster than with 4096
-    elif (version := database.need_ours(path, db)) != database.FORMAT:
+        # A write-ahead log needs shared memory, which network file systems lack.
+        db.execute("PRAGMA journal_mode=DELETE")
+        with transaction(db):
+            database.create_tables(db)
+            database.put_meta(db, meta_rows(wanted))
+        return wanted
+    version = database.need_ours(path, db)
+    if version != database.FORMAT:
         raise StoreError(
             f"{path} has format {version}, which is read but not written; run: ringtrue repair {path} NEW, and go on "
             f"with NEW."
         )
-    db.execute("PRAGMA journal_mode=DELETE")  # a write-ahead log needs shared memory, which network file systems lack
-    with transaction(db):
-        if database.is_blank(db):
-            database.create_tables(db)
-            meta = wanted
-        else:
-            there = Contents(path, db, database.FORMAT).meta()
-            need_same(there, wanted, path)
-            meta = replace(there, n=max(there.n, wanted.n), opened=wanted.opened)
-        database.put_meta(db, meta_rows(meta))
-    return meta
+    db.execute("PRAGMA journal_mode=DELETE")
+    there = Contents(path, db, version).meta()
+    need_same(there, wanted, path)
+    return replace(there, n=max(there.n, wanted.n), opened=wanted.opened)
 
 
 def _need_record(record: Replicates, keep: str | None) -> None:
