@@ -39,13 +39,13 @@ class Waiting:
         return trivial(mu0, y)
 
 
-def study(procedure: Any, n: int) -> rt.Study:
-    return rt.Study(rt.Normal(0, 1), model, procedure, n)
+def study(procedure: Any, n: int) -> tuple[rt.Study, int]:
+    return rt.Study(rt.Normal(0, 1), model, procedure), n
 
 
-def took(asked: rt.Study, **settings: Any) -> float:
+def took(asked: tuple[rt.Study, int], **settings: Any) -> float:
     start = time.perf_counter()
-    rt.run(asked, progress="off", **settings)
+    rt.run(asked[0], n=asked[1], progress="off", **settings)
     return time.perf_counter() - start
 
 
@@ -117,7 +117,7 @@ def opening(n: int = 10**6) -> None:
         assert ran.n == n
         size = path.stat().st_size / 1e6
     print(
-        f"opening a store of {n} replicates, {len(ran.columns)} functions, {size:.0f} MB: {min(times):.2f} s "
+        f"opening a store of {n} replicates, {len(ran.functions)} functions, {size:.0f} MB: {min(times):.2f} s "
         f"(limit 1); computed and written in {writes:.0f} s"
     )
 

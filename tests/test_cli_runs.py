@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import ringtrue as rt
-from ringtrue.execution.store import packing
+from ringtrue.execution.store import codec
 
 from .execution.test_runs import assert_identical, study
 from .test_cli import _exit
@@ -44,7 +44,7 @@ def finished(tmp_path: Path) -> Path:
     """Return a finished run of ten rows."""
     path = tmp_path / "run.db"
     for i in range(10):
-        rt.run(study(), store=path, shard=(i, 10))
+        rt.run(study(), n=60, store=path, shard=(i, 10))
     return path
 
 
@@ -129,7 +129,7 @@ def _pickle_inside(path: Path) -> None:
     blob = pickle.dumps(_Bomb(path.with_name("exploded")))
     db = sqlite3.connect(path)
     first, count = db.execute("SELECT first, count FROM spans").fetchone()
-    fitting = packing.checksum("span", (first, count), blob)
+    fitting = codec.checksum("spans", (first, count), blob)
     db.execute("UPDATE spans SET arrays = ?, checksum = ? WHERE first = ?", (blob, fitting, first))
     db.commit()
     db.close()
@@ -145,7 +145,7 @@ def _sql(path: Path, statement: str) -> None:
 BROKEN: dict[Any, str] = {
     _truncated: "damaged",
     _flipped: "ringtrue repair",
-    _newer: "has format 99, but this version of ringtrue reads formats up to 1; update ringtrue",
+    _newer: "has format 99, but this version of ringtrue reads formats up to 2; update ringtrue",
     _not_ours: "not a store of ringtrue",
     _text: "is not a store of ringtrue",
     _pickle: "is not a store of ringtrue",
@@ -180,7 +180,7 @@ def test_repair_saves_the_rest(finished: Path, tmp_path: Path, capsys: pytest.Ca
     out = tmp_path / "saved.db"
     _runs("repair", str(finished), str(out))
     assert "54 replicates were saved" in capsys.readouterr().out
-    assert_identical(rt.run(study(), store=out), rt.run(study()))
+    assert_identical(rt.run(study(), n=60, store=out), rt.run(study(), n=60))
 
 
 def test_the_first_gap_ends_what_is_judged(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 import ringtrue as rt
 
-from .test_runs import assert_identical, bayes, study, vectors
+from .test_runs import N, assert_identical, bayes, study, vectors
 
 distributed = pytest.importorskip("distributed")
 pytestmark = [
@@ -61,14 +61,14 @@ def client(cluster: Any) -> Iterator[Any]:
 @pytest.mark.parametrize("make", [study, vectors], ids=["laws", "draws"])
 def test_a_cluster_changes_nothing(client: Any, make: Any) -> None:
     """The replicates of a cluster are those of a plain run, to the last bit."""
-    assert_identical(rt.run(make(), executor=client.get_executor()), rt.run(make()))
+    assert_identical(rt.run(make(), n=N, executor=client.get_executor()), rt.run(make(), n=N))
 
 
 def test_a_killed_worker_changes_nothing(client: Any, tmp_path: Path) -> None:
     """Dask gives the tasks of a worker that was killed to others, and nothing is lost."""
     pids = list(client.run(os.getpid).values())
     killed, n = tmp_path / "killed", 800
-    last = float(rt.replay(study(n=n), n - 1)[1])
+    last = float(rt.replay(study(), n - 1)[1])
 
     def slow(mu0: Any, y: Any) -> Any:
         time.sleep(0.003)
@@ -82,26 +82,26 @@ def test_a_killed_worker_changes_nothing(client: Any, tmp_path: Path) -> None:
 
     killer = threading.Timer(0.5, kill)
     killer.start()
-    ran = rt.run(study(slow, n=n), executor=client.get_executor())
+    ran = rt.run(study(slow), n=n, executor=client.get_executor())
     assert killed.exists()
     assert ran.failures == ()
-    assert_identical(ran, rt.run(study(n=n)))
+    assert_identical(ran, rt.run(study(), n=n))
 
 
 def test_a_replicate_that_kills_its_worker_is_lost_alone(client: Any) -> None:
     """When Dask gives up on a task its replicates are tried alone, and only the guilty one is a failure."""
     n, culprit = 40, 33
-    fatal = float(rt.replay(study(n=n), culprit)[1])
+    fatal = float(rt.replay(study(), culprit)[1])
 
     def deadly(mu0: Any, y: Any) -> Any:
         if float(y) == fatal:
             os._exit(7)
         return bayes(mu0, y)
 
-    ran = rt.run(study(deadly, n=n), executor=client.get_executor(), on_failure="record")
+    ran = rt.run(study(deadly), n=n, executor=client.get_executor(), on_failure="record")
     assert [one.replicate for one in ran.failures] == [culprit]
     assert "KilledWorker" in ran.failures[0].error
-    np.testing.assert_array_equal(ran.u[ran.kept], rt.run(study(n=n)).u[ran.kept])
+    np.testing.assert_array_equal(ran.u[ran.kept], rt.run(study(), n=n).u[ran.kept])
 
 
 FILE = """

@@ -31,9 +31,9 @@ pytestmark = [
 SCRIPT = """
 import sys, time
 import ringtrue as rt
-from ringtrue.execution.store import file
+from ringtrue.execution.store import store
 
-file._EVERY = 0.02
+store._EVERY = 0.02
 path, n, workers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) or None
 
 
@@ -47,7 +47,7 @@ def procedure(mu0, y):
 
 
 if __name__ == "__main__":
-    rt.run(rt.Study(rt.Normal(0, 1), model, procedure, n), workers=workers, store=path)
+    rt.run(rt.Study(rt.Normal(0, 1), model, procedure), n=n, workers=workers, store=path)
     print("finished")
 """
 
@@ -162,7 +162,7 @@ def test_kill_the_coordinator_at_ten_moments_and_resume(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_computes_what_is_missing_and_nothing_else(tmp_path: Path) -> None:
-    """Every call of the procedure in a resumed run is for a replicate that the store does not have."""
+    """A resumed run calls the procedure for what the store does not have, and once for what it has, to compare."""
     log = tmp_path / "log"
 
     def logged(mu0: Any, y: Any) -> Any:
@@ -170,16 +170,16 @@ def test_a_resumed_run_computes_what_is_missing_and_nothing_else(tmp_path: Path)
             file.write(f"{float(y)!r}\n")
         return bayes(mu0, y)
 
-    asked = study(logged, n=60)
+    asked = study(logged)
     data = [float(rt.replay(asked, i)[1]) for i in range(60)]
-    rt.run(asked, store=tmp_path / "run.db", shard=(1, 3))
+    rt.run(asked, n=60, store=tmp_path / "run.db", shard=(1, 3))
     log.unlink()
-    rt.run(asked, store=tmp_path / "run.db")
+    rt.run(asked, n=60, store=tmp_path / "run.db")
     calls = [data.index(float(line)) for line in log.read_text().split()]
-    assert sorted(set(calls)) == [*range(20), *range(40, 60)]
+    assert sorted(calls) == [*range(20), 20, *range(40, 60)]
     log.unlink()
-    rt.run(asked, store=tmp_path / "run.db", workers=2)
-    assert not log.exists()
+    rt.run(asked, n=60, store=tmp_path / "run.db", workers=2)
+    assert [data.index(float(line)) for line in log.read_text().split()] == [0]
 
 
 HANGING = """
@@ -191,7 +191,7 @@ def procedure(mu0, y):
     subprocess.run(["sleep", "1000"])
 
 
-rt.run(rt.Study(rt.Normal(0, 1), lambda t: t, procedure, 10), workers=2)
+rt.run(rt.Study(rt.Normal(0, 1), lambda t: t, procedure), n=10, workers=2)
 """
 
 
@@ -215,7 +215,7 @@ def _command(pid: int) -> str:
 def test_a_timeout_ends_what_the_replicate_started() -> None:
     """A program that a hanging replicate waits for is stopped with it."""
 
-    fatal = float(rt.replay(study(n=12), 11)[1])
+    fatal = float(rt.replay(study(), 11)[1])
 
     mine = f"998.{os.getpid()}"  # other runs of this test may be going on
 
@@ -224,7 +224,7 @@ def test_a_timeout_ends_what_the_replicate_started() -> None:
             subprocess.run(["sleep", mine], check=False)
         return rt.Normal(y / 2, 0.5**0.5)
 
-    ran = rt.run(study(waits, n=12), workers=1, timeout=10.0, on_failure="record")
+    ran = rt.run(study(waits), n=12, workers=1, timeout=10.0, on_failure="record")
     assert [(one.replicate, one.error) for one in ran.failures] == [
         (11, "took longer than the timeout of 10 s and was stopped")
     ]
@@ -260,19 +260,19 @@ def test_killing_a_worker_loses_nothing(tmp_path: Path, moment: float) -> None:
 
     killer = threading.Thread(target=kill)
     killer.start()
-    last = float(rt.replay(study(n=n), n - 1)[1])
-    ran = rt.run(study(slow(killed, last), n=n), workers=2)
+    last = float(rt.replay(study(), n - 1)[1])
+    ran = rt.run(study(slow(killed, last)), n=n, workers=2)
     killer.join()
     assert killed.exists()
     assert ran.failures == ()
-    assert_identical(ran, rt.run(study(n=n)))
+    assert_identical(ran, rt.run(study(), n=n))
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_a_replicate_is_lost_when_its_process_dies_twice_alone(tmp_path: Path, times: int) -> None:
     """Dying in company and once alone is forgiven, since others kill too; dying alone twice is a failure."""
     n, culprit = 600, 300
-    fatal = float(rt.replay(study(n=n), culprit)[1])
+    fatal = float(rt.replay(study(), culprit)[1])
 
     def sometimes(mu0: Any, y: Any) -> Any:
         if float(y) == fatal:
@@ -282,26 +282,26 @@ def test_a_replicate_is_lost_when_its_process_dies_twice_alone(tmp_path: Path, t
                 os.kill(os.getpid(), signal.SIGKILL)
         return bayes(mu0, y)
 
-    ran = rt.run(study(sometimes, n=n), workers=2, on_failure="record")
+    ran = rt.run(study(sometimes), n=n, workers=2, on_failure="record")
     if times < 3:
-        assert_identical(ran, rt.run(study(n=n)))
+        assert_identical(ran, rt.run(study(), n=n))
     else:
         assert [(one.replicate, one.error) for one in ran.failures] == [(culprit, "its process died (signal SIGKILL)")]
-        np.testing.assert_array_equal(ran.u[ran.kept], rt.run(study(n=n)).u[ran.kept])
+        np.testing.assert_array_equal(ran.u[ran.kept], rt.run(study(), n=n).u[ran.kept])
 
 
 @pytest.mark.parametrize("leave", [os._exit, sys.exit], ids=["os._exit", "sys.exit"])
 def test_leaving_with_success_is_a_failure_too(leave: Any) -> None:
     """A replicate that ends its process with exit code 0 is recorded; nobody waits for it or leaves with it."""
 
-    fatal = float(rt.replay(study(n=16), 15)[1])
+    fatal = float(rt.replay(study(), 15)[1])
 
     def leaving(mu0: Any, y: Any) -> Any:
         if float(y) == fatal:
             leave(0)
         return bayes(mu0, y)
 
-    ran = rt.run(study(leaving, n=16), workers=2, on_failure="record")
+    ran = rt.run(study(leaving), n=16, workers=2, on_failure="record")
     assert [(one.replicate, one.error) for one in ran.failures] == [(15, "its process died (exit code 0)")]
 
 
@@ -325,9 +325,9 @@ def test_a_worker_killed_while_it_answers_holds_up_nobody(tmp_path: Path) -> Non
             Connection._send = half  # type: ignore[attr-defined]
         return bayes(mu0, y)
 
-    ran = rt.run(study(halved, n=3000), workers=2)
+    ran = rt.run(study(halved), n=3000, workers=2)
     assert once.exists()
-    assert_identical(ran, rt.run(study(n=3000)))
+    assert_identical(ran, rt.run(study(), n=3000))
 
 
 class Blaming(Executor):
@@ -359,11 +359,11 @@ class Blaming(Executor):
 @pytest.mark.parametrize("culprit", [3, 21, 39])
 def test_nobody_is_blamed_for_the_death_of_another(culprit: int) -> None:
     """An executor may count a death against all tasks of a worker, as Dask does; only the guilty replicate is lost."""
-    ran = rt.run(study(n=40), executor=Blaming(culprit), workers=3, on_failure="record")
+    ran = rt.run(study(), n=40, executor=Blaming(culprit), workers=3, on_failure="record")
     assert [(one.replicate, one.error) for one in ran.failures] == [
         (culprit, "its task did not return (OSError: killed)")
     ]
-    np.testing.assert_array_equal(ran.u[ran.kept], rt.run(study(n=40)).u[ran.kept])
+    np.testing.assert_array_equal(ran.u[ran.kept], rt.run(study(), n=40).u[ran.kept])
 
 
 def test_replicates_may_start_processes() -> None:
@@ -376,7 +376,7 @@ def test_replicates_may_start_processes() -> None:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             return rt.Normal(pool.submit(float, y / 2).result(), np.sqrt(0.5))
 
-    np.testing.assert_array_equal(rt.run(study(parallel, n=2), workers=1).u, rt.run(study(n=2)).u)
+    np.testing.assert_array_equal(rt.run(study(parallel), n=2, workers=1).u, rt.run(study(), n=2).u)
 
 
 def test_workers_that_cannot_start_are_said() -> None:
@@ -390,7 +390,7 @@ def test_workers_that_cannot_start_are_said() -> None:
             return bayes(mu0, y)
 
     with pytest.raises(rt.errors.RingtrueError, match=r"ended as it started \(exit code 9\)"):
-        rt.run(study(Fatal()), workers=2)
+        rt.run(study(Fatal()), n=60, workers=2)
 
 
 # Interrupts.
@@ -427,7 +427,7 @@ def test_an_interrupt_says_what_is_done_and_how_to_go_on(tmp_path: Path) -> None
 TWICE = """
 import os, time
 import ringtrue as rt
-from ringtrue import workers
+from ringtrue.execution import pool
 
 
 def interrupted(self, *error):
@@ -436,8 +436,8 @@ def interrupted(self, *error):
     raise KeyboardInterrupt
 
 
-workers.Pool.__exit__ = interrupted
-rt.run(rt.Study(rt.Normal(0, 1), lambda t: t, lambda mu0, y: rt.Normal(y, 1.0), 10), workers=2)
+pool.Pool.__exit__ = interrupted
+rt.run(rt.Study(rt.Normal(0, 1), lambda t: t, lambda mu0, y: rt.Normal(y, 1.0)), n=10, workers=2)
 """
 
 
@@ -473,15 +473,14 @@ def procedure(mu0, y):
 # Disks.
 
 
-FULL = (
-    "file._EVERY = 0.0\nimport resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (120_000, resource.RLIM_INFINITY))\n"
-)
+LIMIT = "resource.setrlimit(resource.RLIMIT_FSIZE, (120_000, resource.RLIM_INFINITY))"
+FULL = f"store._EVERY = 0.0\nimport resource\n{LIMIT}\n"
 
 
 def test_a_limit_of_size_loses_nothing(tmp_path: Path) -> None:
     """A file that may not grow stops the run with a sentence; with room it goes on from what was written."""
     path, n = tmp_path / "run.db", 1500
-    with started(tmp_path, path, n, 2, script=SCRIPT.replace("file._EVERY = 0.02\n", FULL)) as process:
+    with started(tmp_path, path, n, 2, script=SCRIPT.replace("store._EVERY = 0.02\n", FULL)) as process:
         said = process.communicate(timeout=300)[1]
     assert process.returncode == 1
     assert "the disk may be full. What was written before is safe; make room and make the same call again" in said
@@ -532,7 +531,7 @@ def test_one_writer_and_any_number_of_readers(tmp_path: Path) -> None:
     with started(tmp_path, path, 1_000_000, 2):
         until(lambda: done(path) > 200)
         with pytest.raises(rt.errors.StoreBusy, match="one writer at a time"):
-            rt.run(study(), store=path)
+            rt.run(study(), n=60, store=path)
         shown = _ringtrue("show", path)
         assert shown.returncode == 0
         assert "of 1000000 replicates, 0 failed" in shown.stdout
@@ -555,11 +554,11 @@ def _ringtrue(*arguments: Any) -> subprocess.CompletedProcess[str]:
 def test_more_replicates_keep_the_old_ones(tmp_path: Path, make: Any) -> None:
     """Asking for more computes the difference; the whole is what one run would have been."""
     path = tmp_path / "run.db"
-    rt.run(make(n=20), store=path)
+    rt.run(make(), n=20, store=path)
     before = written(path)
-    assert_identical(rt.run(make(n=50), store=path), rt.run(make(n=50)))
+    assert_identical(rt.run(make(), n=50, store=path), rt.run(make(), n=50))
     assert before.items() <= written(path).items()
-    assert_identical(rt.run(make(n=30), store=path), rt.run(make(n=30)))
+    assert_identical(rt.run(make(), n=30, store=path), rt.run(make(), n=30))
 
 
 @pytest.mark.parametrize("k", [1, 3, 7])
@@ -567,26 +566,26 @@ def test_shards_merge_into_one_run(tmp_path: Path, k: int) -> None:
     """Shares computed apart, in any order, are together what one run is."""
     paths = [tmp_path / f"{i}.db" for i in range(k)]
     for i in reversed(range(k)):
-        rt.run(vectors(40), store=paths[i], shard=(i, k))
+        rt.run(vectors(), n=40, store=paths[i], shard=(i, k))
     rt.store.merge(paths, tmp_path / "all.db")
-    assert_identical(rt.store.load(tmp_path / "all.db"), rt.run(vectors(40)))
+    assert_identical(rt.store.load(tmp_path / "all.db"), rt.run(vectors(), n=40))
 
 
 def test_a_batched_study_is_cut_between_batches(tmp_path: Path) -> None:
     """Shards of a batched study are whole batches, and merge into one run."""
     zoo = rt.procedures.NormalMean()
-    asked = rt.Study(rt.Normal(0, 1), zoo.simulate, zoo, 50, batch=16)
+    asked = rt.Study(rt.Normal(0, 1), zoo.simulate, zoo, batch=16)
     for i in range(3):
-        rt.run(asked, store=tmp_path / f"{i}.db", shard=(i, 3))
+        rt.run(asked, n=50, store=tmp_path / f"{i}.db", shard=(i, 3))
     rt.store.merge([tmp_path / f"{i}.db" for i in range(3)], tmp_path / "all.db")
-    assert_identical(rt.store.load(tmp_path / "all.db"), rt.run(asked))
+    assert_identical(rt.store.load(tmp_path / "all.db"), rt.run(asked, n=50))
 
 
 def test_kept_draws_answer_other_questions(tmp_path: Path) -> None:
     """Of outputs that are draws, ranks of another f from the store are those of a run that asked for it."""
     other = {"product": lambda t: t[0] * t[1], "largest": lambda t: max(t[0], t[1])}
-    kept = vectors(40)
-    rt.run(kept, store=tmp_path / "run.db", keep="draws")
+    kept = vectors()
+    rt.run(kept, n=40, store=tmp_path / "run.db", keep="draws")
     found = rt.store.recompute(tmp_path / "run.db", f=other)
     asked = rt.run(rt.Study(kept.belief, kept.model, kept.procedure, f=other), n=40)
     for name in ("rank", "draws", "u", "z"):
@@ -596,7 +595,7 @@ def test_kept_draws_answer_other_questions(tmp_path: Path) -> None:
 def test_a_failure_that_is_raised_leaves_what_was_done(tmp_path: Path) -> None:
     """What came before the failure is in the store, and recording failures instead goes on from it."""
     path, n = tmp_path / "run.db", 60
-    fatal = float(rt.replay(study(n=n), 30)[1])
+    fatal = float(rt.replay(study(), 30)[1])
 
     def raising(mu0: Any, y: Any) -> Any:
         if float(y) == fatal:
@@ -604,15 +603,15 @@ def test_a_failure_that_is_raised_leaves_what_was_done(tmp_path: Path) -> None:
         return bayes(mu0, y)
 
     with pytest.raises(rt.errors.ReplicateFailed, match=r"not this one.*replay\(study, 30\)"):
-        rt.run(study(raising, n=n), store=path)
+        rt.run(study(raising), n=n, store=path)
     before = written(path)
     with Store.read(path) as store:
         assert store.missing(0, n) == [(30, n)]
-    ran = rt.run(study(raising, n=n), store=path, on_failure="record")
+    ran = rt.run(study(raising), n=n, store=path, on_failure="record")
     assert [one.replicate for one in ran.failures] == [30]
     assert before.items() <= written(path).items()
-    with pytest.raises(rt.errors.StoreMismatch, match="procedure is"):
-        rt.run(study(bayes, n=n), store=path)
+    with pytest.raises(rt.errors.StoreMismatch, match="procedure was"):
+        rt.run(study(bayes), n=n, store=path)
 
 
 # Progress.
@@ -620,7 +619,7 @@ def test_a_failure_that_is_raised_leaves_what_was_done(tmp_path: Path) -> None:
 
 SHOWN = """
 import time
-from ringtrue import progress
+from ringtrue.execution import progress
 
 progress._PATIENCE, progress._LINES = 0.0, (0.0, 0.0)
 import ringtrue as rt
@@ -633,8 +632,8 @@ def procedure(mu0, y):
     return rt.Normal(y / 2, 0.5**0.5)
 
 
-study = rt.Study(rt.Normal(0, 1), lambda t, rng: t + rng.normal(), procedure, 100)
-rt.run(study, on_failure="record")
+study = rt.Study(rt.Normal(0, 1), lambda t, rng: t + rng.normal(), procedure)
+rt.run(study, n=100, on_failure="record")
 """
 
 

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,11 +29,18 @@ def _bayes(mu0: Any, y: Any) -> Any:
     return rt.Normal(y / 2, SD)
 
 
-def _run(study: rt.Study, **settings: Any) -> rt.Replicates:
-    return rt.run(study, progress="off", **settings)
+@dataclass(frozen=True, eq=False)
+class _Asked(rt.Study):
+    """A study with the number of replicates that is asked of it here."""
+
+    n: int = 1
 
 
-def _judged(study: rt.Study, alpha: float = ALPHA, **settings: Any) -> rt.Result:
+def _run(study: _Asked, **settings: Any) -> rt.Replicates:
+    return rt.run(study, n=study.n, progress="off", **settings)
+
+
+def _judged(study: _Asked, alpha: float = ALPHA, **settings: Any) -> rt.Result:
     return rt.judge(_run(study), alpha=alpha, **settings)
 
 
@@ -100,9 +107,9 @@ OUTPUTS: dict[str, Callable[[float, float, Any], Any]] = {
 }
 
 
-def _study(kind: str, *, scale: float = 1.0, n: int = 600, seed: int = 0) -> rt.Study:
+def _study(kind: str, *, scale: float = 1.0, n: int = 600, seed: int = 0) -> _Asked:
     output = OUTPUTS[kind]
-    return rt.Study(BELIEF, _model, lambda mu0, y, rng: output(y, scale * SD, rng), n, f=rt.identity, seed=seed)
+    return _Asked(BELIEF, _model, lambda mu0, y, rng: output(y, scale * SD, rng), n, f=rt.identity, seed=seed)
 
 
 @pytest.mark.slow
@@ -184,10 +191,10 @@ def test_vector_outputs_with_one_sd_for_all_coordinates(monkeypatch: pytest.Monk
         return rt.Normal(sd_of(y) ** 2 * y[:3] / y[3] ** 2, np.full(3, sd_of(y)))
 
     belief, family = rt.Normal(np.zeros(3), np.ones(3)), [rt.Coordinate(index=(j,)) for j in range(3)]
-    expected = _run(rt.Study(belief, model, vector, 12, f=family))
+    expected = _run(_Asked(belief, model, vector, 12, f=family))
     for group in (1, 3, 128):
         monkeypatch.setattr(blocks, "_GROUP", group)
-        np.testing.assert_allclose(_run(rt.Study(belief, model, number, 12, f=family)).u, expected.u, rtol=1e-12)
+        np.testing.assert_allclose(_run(_Asked(belief, model, number, 12, f=family)).u, expected.u, rtol=1e-12)
 
 
 def test_procedures_may_reuse_their_buffers() -> None:
@@ -198,8 +205,8 @@ def test_procedures_may_reuse_their_buffers() -> None:
         buffer[:] = y / 2 + SD * rng.normal(size=19)
         return buffer
 
-    found = _run(rt.Study(BELIEF, _model, into_buffer, 20, f=rt.identity))
-    expected = _run(rt.Study(BELIEF, _model, lambda mu0, y, rng: into_buffer(mu0, y, rng).copy(), 20, f=rt.identity))
+    found = _run(_Asked(BELIEF, _model, into_buffer, 20, f=rt.identity))
+    expected = _run(_Asked(BELIEF, _model, lambda mu0, y, rng: into_buffer(mu0, y, rng).copy(), 20, f=rt.identity))
     np.testing.assert_array_equal(found.rank, expected.rank)
 
 
@@ -215,8 +222,8 @@ def test_models_may_reuse_their_buffers() -> None:
         return y.mean() / 1.5 + rng.normal(size=19)
 
     f = {"log lik": lambda theta, y: -np.square(y - theta).sum()}
-    found = _run(rt.Study(BELIEF, into_buffer, procedure, 20, f=f))
-    expected = _run(rt.Study(BELIEF, lambda theta, rng: into_buffer(theta, rng).copy(), procedure, 20, f=f))
+    found = _run(_Asked(BELIEF, into_buffer, procedure, 20, f=f))
+    expected = _run(_Asked(BELIEF, lambda theta, rng: into_buffer(theta, rng).copy(), procedure, 20, f=f))
     np.testing.assert_array_equal(found.rank, expected.rank)
 
 
@@ -225,21 +232,21 @@ def test_models_may_reuse_their_buffers() -> None:
 
 def test_changing_the_procedure_keeps_truths_and_data() -> None:
     """Two procedures, one of which uses randomness, are judged on the same (theta, y)."""
-    first, second = rt.Study(BELIEF, _model, _bayes, 5), _study("array of draws", n=5)
+    first, second = _Asked(BELIEF, _model, _bayes, 5), _study("array of draws", n=5)
     assert [rt.replay(first, i)[:2] for i in range(5)] == [rt.replay(second, i)[:2] for i in range(5)]
 
 
 def test_seeds_and_replicates_have_streams_of_their_own() -> None:
     """No truth and no data repeat over replicates or seeds."""
-    values = [rt.replay(rt.Study(BELIEF, _model, _bayes, 8, seed=seed), i)[:2] for seed in range(4) for i in range(8)]
+    values = [rt.replay(_Asked(BELIEF, _model, _bayes, 8, seed=seed), i)[:2] for seed in range(4) for i in range(8)]
     assert len(np.unique(np.ravel(values))) == 2 * 32
 
 
 def test_batches_of_one_are_scalars() -> None:
     """A batched study with batch=1 has the streams of the scalar study, replicate by replicate."""
     zoo = rt.procedures.NormalMean()
-    scalar = _run(rt.Study(BELIEF, zoo.simulate, zoo, 12))
-    batched = _run(rt.Study(BELIEF, zoo.simulate, zoo, 12, batch=1))
+    scalar = _run(_Asked(BELIEF, zoo.simulate, zoo, 12))
+    batched = _run(_Asked(BELIEF, zoo.simulate, zoo, 12, batch=1))
     np.testing.assert_allclose(batched.u, scalar.u, rtol=1e-12)
 
 
@@ -247,7 +254,7 @@ def test_batches_of_one_are_scalars() -> None:
 def test_batches_are_always_whole(n: int) -> None:
     """The replicates of a batched study do not depend on n, though n need not be a multiple of the batch."""
     zoo = rt.procedures.NormalMean()
-    study = rt.Study(BELIEF, zoo.simulate, zoo, 100, batch=50)
+    study = _Asked(BELIEF, zoo.simulate, zoo, 100, batch=50)
     _assert_same(_run(replace(study, n=n)), _run(study), n)
 
 
@@ -260,7 +267,7 @@ def test_batched_draws_are_the_scalar_draws_side_by_side() -> None:
         return y / 2 + SD * noise
 
     zoo = rt.procedures.NormalMean()
-    study = rt.Study(BELIEF, zoo.simulate, batched, 40, f=rt.identity, batch=40)
+    study = _Asked(BELIEF, zoo.simulate, batched, 40, f=rt.identity, batch=40)
     theta, y = (np.array(part) for part in zip(*(rt.replay(study, i)[:2] for i in range(40)), strict=True))
     expected = (y / 2 + SD * noise < theta).sum(axis=0)
     np.testing.assert_array_equal(_run(study).rank[:, 0], expected)
@@ -273,7 +280,7 @@ def test_mixtures_of_draws_are_not_resampled() -> None:
         return rt.Mixture([y / 2 + SD * rng.normal(size=5) for _ in range(2)])
 
     try:
-        result = _judged(rt.Study(BELIEF, _model, procedure, 1000, f=rt.identity))
+        result = _judged(_Asked(BELIEF, _model, procedure, 1000, f=rt.identity))
     except (rt.errors.RingtrueError, ValueError):
         return
     assert result.verdict is not rt.Verdict.MISCALIBRATED, result.sentence
@@ -300,14 +307,14 @@ def _named_model(theta: Any, rng: Any) -> Any:
 )
 def test_named_parameters(procedure: Any) -> None:
     """A dict of laws, of draws or of both is judged part by part; the exact posterior passes (false alarm 1e-6)."""
-    result = _judged(rt.Study({"mu": rt.Normal(0, 1), "tau": rt.Gamma(2, 1)}, _named_model, procedure, 600))
+    result = _judged(_Asked({"mu": rt.Normal(0, 1), "tau": rt.Gamma(2, 1)}, _named_model, procedure, 600))
     assert {row.f for row in result.tests if row.level == "strong"} == {"mu", "tau", "sum", "distance"}
     assert result.verdict is not rt.Verdict.MISCALIBRATED, result.sentence
 
 
 def test_named_parameters_broken_twin() -> None:
     """A dict of draws with half the sd in one part is found, and the part is named."""
-    study = rt.Study(
+    study = _Asked(
         {"mu": rt.Normal(0, 1), "tau": rt.Gamma(2, 1)},
         _named_model,
         lambda mu0, y, rng: {"mu": y / 2 + 0.5 * SD * rng.normal(size=19), "tau": rng.gamma(2, size=19)},
@@ -329,14 +336,14 @@ def test_named_parameters_broken_twin() -> None:
 def test_named_parameters_must_match(output: Any, words: str) -> None:
     """An output that lacks a name, or has none, is refused before the run."""
     with pytest.raises(rt.errors.InvalidStudy, match=words):
-        _run(rt.Study({"mu": rt.Normal(0, 1), "tau": rt.Gamma(2, 1)}, _named_model, output, 5))
+        _run(_Asked({"mu": rt.Normal(0, 1), "tau": rt.Gamma(2, 1)}, _named_model, output, 5))
 
 
 def test_matrix_parameters() -> None:
     """A parameter of shape (2, 3) has six coordinates, named as one would write them."""
     belief = rt.Normal(np.zeros((2, 3)), np.ones((2, 3)))
-    study = rt.Study(belief, lambda theta: theta, lambda mu0, y, rng: rng.normal(size=(9, 2, 3)), 20)
-    names = [column.name for column in _run(study).columns]
+    study = _Asked(belief, lambda theta: theta, lambda mu0, y, rng: rng.normal(size=(9, 2, 3)), 20)
+    names = [function.name for function in _run(study).functions]
     assert names == [f"theta[{i}, {j}]" for i in range(2) for j in range(3)] + ["sum", "distance"]
 
 
@@ -362,8 +369,8 @@ class _Lines:
         return [_Line(slope) for slope in self.y / 2 + self.sd * rng.normal(size=m)]
 
 
-def _line_study(f: Any, *, sd: float = SD, n: int = 400) -> rt.Study:
-    return rt.Study(
+def _line_study(f: Any, *, sd: float = SD, n: int = 400) -> _Asked:
+    return _Asked(
         lambda rng: _Line(rng.normal()),
         lambda theta, rng: theta(1.0) + rng.normal(),
         lambda mu0, y: _Lines(y, sd),
@@ -384,7 +391,7 @@ FUNCTION_VALUED = {
 def test_function_valued_parameters(f: Any) -> None:
     """A random function is tested through its values, by Evaluate or by a function of one's own (false alarm 1e-6)."""
     result = _judged(_line_study(f))
-    assert min(result.levels.values()) > ALPHA, result.sentence
+    assert min(found.pvalue for found in result.levels.values()) > ALPHA, result.sentence
 
 
 def test_function_valued_parameters_broken_twin() -> None:
@@ -411,7 +418,7 @@ def test_log_density_tests_auto_calibration() -> None:
     """The output's log density is its own level: passes for Bayes (false alarm 1e-6), fails for half the sd."""
     f = [rt.identity, rt.LogDensity()]
     good, bad = (
-        _judged(rt.Study(BELIEF, _model, lambda mu0, y, s=s: rt.Normal(y / 2, s), 400, f=f)) for s in (SD, SD / 2)
+        _judged(_Asked(BELIEF, _model, lambda mu0, y, s=s: rt.Normal(y / 2, s), 400, f=f)) for s in (SD, SD / 2)
     )
     assert good.verdict is not rt.Verdict.MISCALIBRATED
     assert bad.levels["auto"].pvalue < ALPHA < good.levels["auto"].pvalue
@@ -421,8 +428,8 @@ def test_log_density_tests_auto_calibration() -> None:
 def test_exact_level_has_a_line_of_its_own() -> None:
     """A procedure that ignores the data is not called miscalibrated (false alarm 1e-6) and not called exact either."""
     f = [rt.identity, rt.Function(lambda theta, y: -((y - theta) ** 2), "log lik")]
-    agnostic = _judged(rt.Study(BELIEF, _model, lambda mu0, y: mu0, 400, f=f))
-    bayes = _judged(rt.Study(BELIEF, _model, _bayes, 400, f=f))
+    agnostic = _judged(_Asked(BELIEF, _model, lambda mu0, y: mu0, 400, f=f))
+    bayes = _judged(_Asked(BELIEF, _model, _bayes, 400, f=f))
     assert agnostic.verdict is not rt.Verdict.MISCALIBRATED
     assert agnostic.levels["exact"].pvalue < ALPHA < bayes.levels["exact"].pvalue
     assert "NOT THE EXACT POSTERIOR" in agnostic.sentence
@@ -431,17 +438,17 @@ def test_exact_level_has_a_line_of_its_own() -> None:
 
 def test_exact_level_alone_measures_no_calibration() -> None:
     """With nothing but an f that sees the data, the verdict is open and says why."""
-    result = _judged(rt.Study(BELIEF, _model, _bayes, 50, f=lambda theta, y: theta * y))
+    result = _judged(_Asked(BELIEF, _model, _bayes, 50, f=lambda theta, y: theta * y))
     assert result.verdict is rt.Verdict.INCONCLUSIVE
     assert "no test function of theta alone" in result.sentence
     with pytest.raises(rt.errors.InvalidStudy, match=r"level must be one of.*'strong'"):
-        result.levels["strong"].pvalue
+        _ = result.levels["strong"]
 
 
 def test_weak_level_with_and_without_the_law_of_mu0() -> None:
     """A belief with a law is compared with the law, a belief that is a function of rng with fresh draws of it."""
-    with_law = _judged(rt.Study(BELIEF, _model, _bayes, 300, f=rt.identity))
-    without = _judged(rt.Study(lambda rng: rng.normal(), _model, _bayes, 300, f=rt.identity))
+    with_law = _judged(_Asked(BELIEF, _model, _bayes, 300, f=rt.identity))
+    without = _judged(_Asked(lambda rng: rng.normal(), _model, _bayes, 300, f=rt.identity))
     routes = [{row.route for row in result.tests if row.level == "weak"} for result in (with_law, without)]
     assert routes == [{"exact law of mu0"}, {"fresh draws of mu0"}]
     assert min(with_law.levels["weak"].pvalue, without.levels["weak"].pvalue) > ALPHA
@@ -454,7 +461,7 @@ def test_weak_level_broken_twin(belief: Any) -> None:
     The Kolmogorov distance is 0.29; the two-sample test of 600 and 600 needs 0.155 for p = 1e-6, 4.7 standard errors
     (0.029) away: a miss has chance 1e-6. The one-sample test needs less.
     """
-    result = _judged(rt.Study(belief, _model, lambda mu0, y: rt.Normal(0, 0.25), 600, f=rt.identity))
+    result = _judged(_Asked(belief, _model, lambda mu0, y: rt.Normal(0, 0.25), 600, f=rt.identity))
     assert result.levels["weak"].pvalue < ALPHA
 
 
@@ -489,7 +496,7 @@ def test_thinning_broken_twin() -> None:
     def careless(mu0: Any, y: Any, rng: Any) -> Any:
         return _chain(y, SD, rng, correlation=0.95).values[:40]
 
-    study = rt.Study(BELIEF, _model, careless, 600, f=rt.identity)
+    study = _Asked(BELIEF, _model, careless, 600, f=rt.identity)
     assert _judged(study).verdict is rt.Verdict.MISCALIBRATED
 
 
@@ -500,7 +507,7 @@ def test_iid_is_yes_or_no_and_nothing_else() -> None:
         output = rt.Draws(chain, iid="no")  # type: ignore[arg-type]
     except (ValueError, TypeError):
         return
-    ran = _run(rt.Study(BELIEF, lambda theta: theta, lambda mu0, y: output, 2, f=rt.identity))
+    ran = _run(_Asked(BELIEF, lambda theta: theta, lambda mu0, y: output, 2, f=rt.identity))
     assert int(ran.draws.max()) < 400
 
 
@@ -513,7 +520,7 @@ def test_resampling_by_weight_is_part_of_the_result() -> None:
 def test_equal_weights_are_no_weights() -> None:
     """Fifty draws of equal weight are worth fifty draws."""
     for m in (3, 7, 49, 50, 100):
-        study = rt.Study(
+        study = _Asked(
             BELIEF, _model, lambda mu0, y, rng, m=m: rt.Draws(rng.normal(size=m), weights=np.ones(m)), 4, f=rt.identity
         )
         assert set(_run(study).draws[:, 0]) == {m}
@@ -523,19 +530,19 @@ def test_a_draw_without_weight_does_not_exist() -> None:
     """Weights of zero remove draws: the truth is ranked among the others only."""
     values, weights = np.r_[np.full(30, 1e9), np.arange(10.0)], np.r_[np.zeros(30), np.ones(10)]
     output = rt.Draws(values, weights=weights)
-    ran = _run(rt.Study(rt.Normal(100, 0.1), lambda theta: theta, lambda mu0, y: output, 5, f=rt.identity))
+    ran = _run(_Asked(rt.Normal(100, 0.1), lambda theta: theta, lambda mu0, y: output, 5, f=rt.identity))
     np.testing.assert_array_equal(ran.rank, ran.draws)
 
 
 # Choosing a test function.
 
 
-def _correlated(seed: int = 0, n: int = 400) -> rt.Study:
+def _correlated(seed: int = 0, n: int = 400) -> _Asked:
     """Six coordinates of which the fourth has half the sd it should."""
     sd = np.array([1.0, 1.0, 1.0, 0.5, 1.0, 1.0]) * SD
     belief = rt.Normal(np.zeros(6), np.ones(6))
     family = [rt.Coordinate(index=(j,)) for j in range(6)]
-    return rt.Study(
+    return _Asked(
         belief, lambda t, rng: t + rng.normal(size=6), lambda mu0, y: rt.Normal(y / 2, sd), n, f=family, seed=seed
     )
 
@@ -583,14 +590,14 @@ def test_best_of_needs_replicates_on_both_sides() -> None:
 
 def test_best_of_states_what_half_of_the_replicates_could_have_seen() -> None:
     """The resolution of a choice is that of the replicates that were left for the test."""
-    whole, half = (rt.judge(_run(rt.Study(BELIEF, _model, _bayes, n, f=rt.identity))) for n in (200, 100))
-    split = rt.judge(_run(rt.Study(BELIEF, _model, _bayes, 200, f=rt.BestOf([rt.identity]))))
+    whole, half = (rt.judge(_run(_Asked(BELIEF, _model, _bayes, n, f=rt.identity))) for n in (200, 100))
+    split = rt.judge(_run(_Asked(BELIEF, _model, _bayes, 200, f=rt.BestOf([rt.identity]))))
     assert split.resolution.over_confident >= half.resolution.over_confident > whole.resolution.over_confident
 
 
 def test_resolution_is_that_of_the_test_that_was_run() -> None:
     """mean_z does not see spread, KS sees less than the combination: the footer must not promise otherwise."""
-    ran = _run(rt.Study(BELIEF, _model, _bayes, 200, f=rt.identity))
+    ran = _run(_Asked(BELIEF, _model, _bayes, 200, f=rt.identity))
     best, ks, blind = (rt.judge(ran, test=test).resolution.over_confident for test in ("combination", "ks", "mean_z"))
     assert not ks <= best
     assert not blind <= ks
@@ -603,7 +610,7 @@ def _losing(
     lost: Callable[[float, float], bool], *, n: int = 300, seed: int = 0
 ) -> tuple[rt.Replicates, rt.Replicates]:
     """Return the run of exact Bayes, and the same run with some replicates lost, chosen by theta and y."""
-    study = rt.Study(BELIEF, _model, _bayes, n, f=rt.identity, seed=seed)
+    study = _Asked(BELIEF, _model, _bayes, n, f=rt.identity, seed=seed)
     bad = {y for theta, y, _ in (rt.replay(study, i) for i in range(n)) if lost(theta, y)}
 
     def failing(mu0: Any, y: Any) -> Any:
@@ -667,21 +674,21 @@ def test_losses_can_make_a_verdict_inconclusive_but_not_innocent() -> None:
 def test_losses_lower_what_the_run_could_have_seen() -> None:
     """A run that lost half its replicates could have seen less than a run of the other half alone."""
     _, some = _losing(lambda theta, y: y > 0)
-    alone = rt.judge(_run(rt.Study(BELIEF, _model, _bayes, int(some.kept.sum()), f=rt.identity)))
+    alone = rt.judge(_run(_Asked(BELIEF, _model, _bayes, int(some.kept.sum()), f=rt.identity)))
     assert not rt.judge(some).resolution.over_confident <= alone.resolution.over_confident
 
 
 def test_a_lost_batch_loses_its_replicates() -> None:
     """A batch that raises loses all its replicates and no others."""
     zoo = rt.procedures.NormalMean()
-    bad = rt.replay(rt.Study(BELIEF, zoo.simulate, zoo, 60, batch=20), 25)[1]
+    bad = rt.replay(_Asked(BELIEF, zoo.simulate, zoo, 60, batch=20), 25)[1]
 
     def procedure(mu0: Any, y: Any) -> Any:
         if bad in y:
             raise ArithmeticError("singular")
         return zoo(mu0, y)
 
-    ran = _run(rt.Study(BELIEF, zoo.simulate, procedure, 60, batch=20), on_failure="record")
+    ran = _run(_Asked(BELIEF, zoo.simulate, procedure, 60, batch=20), on_failure="record")
     assert [failure.replicate for failure in ran.failures] == list(range(20, 40))
 
 
@@ -715,7 +722,7 @@ def test_assert_calibrated_raises_with_the_sentence() -> None:
 @pytest.mark.parametrize("shift", [50.0, -50.0])
 def test_sentences_are_finite(shift: float) -> None:
     """An output that is nowhere near the truth gets a lower bound, not an infinite estimate, in the sentence."""
-    study = rt.Study(BELIEF, _model, lambda mu0, y, rng: y / 2 + shift + SD * rng.normal(size=19), 60, f=rt.identity)
+    study = _Asked(BELIEF, _model, lambda mu0, y, rng: y / 2 + shift + SD * rng.normal(size=19), 60, f=rt.identity)
     sentence = _judged(study).sentence
     assert "biased" in sentence
     assert "inf" not in sentence
@@ -730,5 +737,5 @@ def test_the_footer_has_the_figures_it_needs() -> None:
 
 def test_settling_names_what_is_open() -> None:
     """The number of further replicates is promised for the measure that the sentence calls unknown."""
-    sentence = rt.judge(_run(rt.Study(BELIEF, _model, _bayes, 60, f=rt.identity))).sentence
+    sentence = rt.judge(_run(_Asked(BELIEF, _model, _bayes, 60, f=rt.identity))).sentence
     assert "bias" in sentence.split(";")[-1] or "spread of" in sentence

@@ -38,7 +38,7 @@ X = [0.1, 0.2, 0.3, 0.4]
 def test_a_confidence_is_refused_in_the_same_words(call: Callable[[float], object], value: float) -> None:
     """Whoever is asked, the message says what a confidence is, what arrived, and what to pass."""
     says = r"^confidence must lie strictly between 0 and 1, but .* arrived; for 95 % pass 0\.95\.$"
-    with pytest.raises(rt.InvalidStudy, match=says) as caught:
+    with pytest.raises(rt.errors.InvalidStudy, match=says) as caught:
         call(value)
     assert repr(value) in str(caught.value)
 
@@ -46,7 +46,7 @@ def test_a_confidence_is_refused_in_the_same_words(call: Callable[[float], objec
 @pytest.mark.parametrize("value", [0, -1, 2.5, math.nan, math.inf])
 def test_counts_are_whole_and_large_enough(value: float) -> None:
     """Fractions, nan and infinities are no counts."""
-    with pytest.raises(rt.InvalidStudy, match="draws must be a whole number, at least 1"):
+    with pytest.raises(rt.errors.InvalidStudy, match="draws must be a whole number, at least 1"):
         need_count(1, draws=value)
     need_count(1, draws=1)
     need_count(0, lost=0, draws=9.0)

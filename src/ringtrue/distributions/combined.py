@@ -35,6 +35,7 @@ class Mixture(Distribution):
 
     Examples
     --------
+    >>> from ringtrue import Normal
     >>> float(Mixture([Normal(-1, 1), Normal(1, 1)]).marginal(Coordinate()).cdf(0))
     0.5
     """
@@ -123,6 +124,7 @@ class Independent(Distribution):
 
     Examples
     --------
+    >>> from ringtrue import Gamma, Normal
     >>> sorted(Independent({"mu": Normal(0, 1), "tau": Gamma(2, 1)}).sample(3, np.random.default_rng(1)))
     ['mu', 'tau']
     """

@@ -312,7 +312,7 @@ def measure(source: Result | Replicates, *, confidence: float = 0.95) -> Measure
 
 def _every_size(column: Column, confidence: float) -> list[Interval]:
     values, scores = column.values, column.scores
-    about: Any = {"draws": column.draws, "lost": column.lost}
+    about: dict[str, Any] = {"draws": column.draws, "lost": column.lost}
     return [
         *sizes(column, confidence=confidence),
         effects.wasserstein(values, confidence=confidence, **about),

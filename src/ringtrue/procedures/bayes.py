@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..distributions import Beta, Gamma, Gaussian, Normal
 from ..errors import InvalidStudy
-
-Floats = NDArray[np.float64]
+from ..values import Floats
 
 
 def _belief(belief: Any, kind: type, procedure: object) -> Any:

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..distributions import Gaussian, Normal, stack
 from ..errors import InvalidStudy
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.int64]
+from ..values import Floats, Ints
 
 #: Steps of finite differences, in standard deviations: truncation and rounding both stay near 1e-7.
 _STEP = 1e-3
@@ -28,6 +26,8 @@ _FLAT = 1e-6
 _WALL = 1e10
 #: Draws of the belief that tell its centre and its scale.
 _LOOK = 1000
+#: Numbers that go through one operation at once, to stay in the cache.
+_CACHED = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,9 +190,8 @@ def highest(target: Target, points: Floats) -> Floats:
     reached = []
     for x in points:
         if np.isfinite(target.log_density(x)):
-            found = optimize.minimize(
-                lambda at: finite(-target.log_density(at)), x, jac=lambda at: finite(-target.gradient(at))
-            )
+            slope = lambda at: finite(-target.gradient(at))  # noqa: E731
+            found = optimize.minimize(lambda at: finite(-target.log_density(at)), x, jac=slope)
             reached.append((target.log_density(found.x), found.x))
     if not reached:
         raise ValueError(
@@ -281,26 +280,16 @@ class StudentLocation:
             )
         center, sd = float(np.squeeze(belief.mean)), float(np.squeeze(belief.sd))
         columns = np.ascontiguousarray(((data - center) / self.scale).reshape(-1, self.size).T)
-        mode, spread = _in_chunks(_Posteriors(columns, float(self.df), (self.scale / sd) ** 2))
+        posteriors = _Posteriors(columns, float(self.df), (self.scale / sd) ** 2)
+        mode, spread = np.empty(columns.shape[1]), np.empty(columns.shape[1])
+        step = max(_CACHED // self.size, 1)
+        for start in range(0, len(mode), step):
+            part = slice(start, start + step)
+            some = posteriors.take(part)
+            mode[part] = _modes(some)
+            spread[part] = 1 / np.sqrt(some.derivatives(mode[part])[1])
         shape = data.shape[:-1]
         return Normal(center + self.scale * mode.reshape(shape), self.scale * spread.reshape(shape))
-
-
-#: Numbers that go through one operation at once, to stay in the cache.
-_CACHED = 1 << 15
-
-
-def _in_chunks(all_: _Posteriors) -> tuple[Floats, Floats]:
-    """Return mode and standard deviation of every posterior."""
-    size, n = all_.y.shape
-    mode, spread = np.empty(n), np.empty(n)
-    step = max(_CACHED // size, 1)
-    for start in range(0, n, step):
-        part = slice(start, start + step)
-        some = all_.take(part)
-        mode[part] = _modes(some)
-        spread[part] = 1 / np.sqrt(some.derivatives(mode[part])[1])
-    return mode, spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -404,7 +393,7 @@ def _bracket(posteriors: _Posteriors) -> tuple[Floats, Floats]:
     return np.maximum(np.minimum(y.min(0), 0), -reach), np.minimum(np.maximum(y.max(0), 0), reach)
 
 
-def _basins(posteriors: _Posteriors, low: Floats, high: Floats, tolerance: float) -> tuple[Index, Floats, Floats]:
+def _basins(posteriors: _Posteriors, low: Floats, high: Floats, tolerance: float) -> tuple[Ints, Floats, Floats]:
     """Return (column, low, high) of intervals with one minimum each, which together hold all minima."""
     column, some = np.arange(low.size), posteriors
     slopes = some.slope(low), some.slope(high)

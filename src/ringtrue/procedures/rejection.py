@@ -11,16 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
-from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from ..distributions import Draws, Normal, as_distribution
 from ..errors import InvalidStudy
-from ..values import stack_values, take
+from ..values import Floats, Generator, Ints, stack_values, take
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Algorithm = Literal["ABC", "noisy ABC"]
 
 #: Levels of the order-statistic summaries.
@@ -281,9 +278,8 @@ class LocationRejection:
         observed = _observed(self, order_summaries(np.atleast_2d(data)), rng)
         # In units of the belief: it is N(0, 1) from here on.
         mean, sd = float(np.asarray(belief.mean)), float(np.asarray(belief.sd))
-        accepted = mean + sd * _Sampler(self.model, (observed - mean) / sd, self.tolerance / sd, sd).draw(
-            self.draws, rng
-        )
+        sampler = _Sampler(self.model, (observed - mean) / sd, self.tolerance / sd, sd)
+        accepted = mean + sd * sampler.draw(self.draws, rng)
         return Draws(accepted[:, 0] if data.ndim == 1 else accepted)
 
 
@@ -358,14 +354,18 @@ class _Maxima:
         self, residual: Callable[[Floats], Floats], size: int, observed: Floats, best: Callable[[Floats], Floats]
     ) -> None:
         self.residual, self.size, self.observed = residual, size, observed
-        z = _inverse(residual, observed[:, None] + _STEPS)
+        # Roughly the z of these residuals: where an envelope steps need not be exact, only known.
+        table, x = np.sinh(np.linspace(-5, 5, 4001)), observed[:, None] + _STEPS
+        z = np.where(np.isinf(x), x, np.interp(x, residual(table), table))
         gap = observed[:, None] - residual(np.clip(z, -1e50, 1e50))
         gap[:, 0], gap[:, -1] = np.inf, -np.inf
         inner = np.where(gap[:, 1:] * gap[:, :-1] <= 0, 0.0, np.minimum(np.abs(gap[:, 1:]), np.abs(gap[:, :-1])))
         self.height = best(inner)
         log_cdf = size * special.log_ndtr(z)
         self.lower, self.upper = np.exp(log_cdf), -np.expm1(log_cdf)
-        mass = np.maximum(self._mass() * self.height, 0.0)
+        # Each difference from the tail in which it is accurate.
+        high, low = -np.diff(self.upper, axis=1), np.diff(self.lower, axis=1)
+        mass = np.maximum(np.where(self.upper[:, :-1] < 0.5, high, low) * self.height, 0.0)
         total = mass.sum(1, keepdims=True)
         if not (total > 0).all():
             raise InvalidStudy(
@@ -373,11 +373,6 @@ class _Maxima:
                 f"matched in double precision; check the data, or widen the belief or the tolerance."
             )
         self.cumulative = np.cumsum(mass / total, axis=1)[:, :-1]
-
-    def _mass(self) -> Floats:
-        # Each difference from the tail in which it is accurate.
-        high, low = -np.diff(self.upper, axis=1), np.diff(self.lower, axis=1)
-        return np.asarray(np.where(self.upper[:, :-1] < 0.5, high, low))
 
     def draw(self, who: Ints, rng: Generator) -> tuple[Floats, Floats, Floats]:
         """Return for each entry of ``who`` the log probability below the largest residual, the gap and the height."""
@@ -393,13 +388,6 @@ class _Maxima:
         log_u = log_cdf / self.size
         z = -special.ndtri(-np.expm1(log_u))
         return log_u, self.observed[who] - self.residual(z), self.height[who, step]
-
-
-def _inverse(residual: Callable[[Floats], Floats], x: Floats) -> Floats:
-    """Return roughly the z with that residual: where an envelope steps need not be exact, only known."""
-    table = np.sinh(np.linspace(-5, 5, 4001))
-    z = np.interp(x, residual(table), table)
-    return np.where(np.isinf(x), x, z)
 
 
 def _interval(distance: ArrayLike, half: ArrayLike) -> Floats:

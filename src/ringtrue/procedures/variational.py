@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from ..distributions import stack
 from ..errors import InvalidStudy
+from ..values import Floats
 from .laplace import Laplace, Target, as_target, finite
-
-Floats = NDArray[np.float64]
 
 #: Points of the product rule by default, spent on as many per dimension as that allows, between 3 and 32.
 _POINTS = 250
@@ -69,12 +68,11 @@ class GaussianVariational:
         if self.data_ndim is not None and np.ndim(y) > self.data_ndim:
             return stack([self(belief, one) for one in y])
         target, draws = as_target(self, belief, y)
-        objective = _Objective(target, *_product_rule(draws.shape[1], self.nodes), self._free(draws.shape[1]))
+        d = draws.shape[1]
+        # The entries of the Cholesky factor that may differ from zero.
+        free = np.tril_indices(d) if self.family == "full" else np.diag_indices(d)
+        objective = _Objective(target, *_product_rule(d, self.nodes), free)
         return target.output(*objective.least(_starts(self, target, draws)))
-
-    def _free(self, d: int) -> tuple[NDArray[np.intp], ...]:
-        """Return the entries of the Cholesky factor that may differ from zero."""
-        return np.tril_indices(d) if self.family == "full" else np.diag_indices(d)
 
 
 def _product_rule(d: int, nodes: int | None) -> tuple[Floats, Floats]:

@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,7 @@ def test_judging_needs_only_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.sets(st.integers(1, N - 1)), st.randoms(use_true_random=False), st.integers(1, 7))
 def test_any_partition_in_any_order_gives_the_same(cuts: set[int], order: random.Random, every: int) -> None:
     """However 0..n is cut into records, added and flushed, the Replicates are bit-identical."""
@@ -374,10 +375,8 @@ def test_a_second_writer_is_refused_and_readers_are_not(tmp_path: Path) -> None:
     path = tmp_path / "run.db"
 
     def second() -> None:
-        start = time.monotonic()
-        with pytest.raises(StoreBusy, match="one writer at a time"):
+        with pytest.raises(StoreBusy, match="one writer at a time"):  # who waits in vain is told for how long
             _open(path)
-        assert time.monotonic() - start < 5
         assert Store.read(path).done == 10
 
     with _open(path) as store:
@@ -389,6 +388,41 @@ def test_a_second_writer_is_refused_and_readers_are_not(tmp_path: Path) -> None:
         assert _status(_forked(store.close)) == 0  # inherited, not owned: must not give up the parent's lock
         assert _status(_forked(second)) == 0
     assert _status(_forked(lambda: _open(path).close())) == 0
+
+
+def test_a_killed_writer_holds_nobody_up(tmp_path: Path) -> None:
+    """After kill -9 the lock is free, even while processes live on that the writer had forked."""
+    path, (reading, writing) = tmp_path / "run.db", os.pipe()
+
+    def live_on() -> None:
+        os.write(writing, b".")
+        time.sleep(5)
+
+    def hold() -> None:
+        _store = _open(path)
+        _forked(live_on)
+        time.sleep(60)
+
+    process = _forked(hold)
+    os.read(reading, 1)
+    with pytest.raises(StoreBusy):
+        _open(path)
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    _open(path).close()
+    os.close(reading)
+    os.close(writing)
+
+
+def test_threads_do_not_share_the_right_to_write(tmp_path: Path) -> None:
+    """A second writer in another thread of the process is refused, whether or not somebody removed the lock's file."""
+    path = tmp_path / "run.db"
+    with _open(path), ThreadPoolExecutor(1) as pool:
+        with pytest.raises(StoreBusy):
+            pool.submit(_open, path).result()
+        (tmp_path / "run.db.lock").unlink()
+    with _open(path) as store:
+        assert store.done == 0
 
 
 @pytest.mark.process
@@ -811,5 +845,17 @@ def test_a_store_that_is_dropped_closes_its_file(tmp_path: Path) -> None:
     assert db.execute("SELECT 1").fetchone() == (1,)
     del store
     gc.collect()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        db.execute("SELECT 1")
+
+
+def test_a_store_that_another_thread_drops_closes_its_file(tmp_path: Path) -> None:
+    """What an exception holds in a cycle is collected wherever the collector happens to run."""
+    store: Any = Store.read(_filled(tmp_path / "run.db"))
+    db, store.itself = store._db, store
+    del store
+    thread = threading.Thread(target=gc.collect)
+    thread.start()
+    thread.join()
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         db.execute("SELECT 1")

@@ -39,7 +39,11 @@ _PATIENCE = 60.0
 
 
 class Lock:
-    """The right to write to a store: a lock that the system takes back when its holder dies, however it dies."""
+    """The right to write to a store: a lock that the system takes back when its holder dies, however it dies.
+
+    It is SQLite's, on an empty file. The lock of ``filelock`` before its version 4, which many cannot have yet, goes on
+    in processes that the holder has forked when the holder is killed.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path.with_name(path.name + ".lock")
@@ -127,18 +131,15 @@ def close_with(owner: Any, db: sqlite3.Connection) -> None:
 
 
 def _close_mine(db: sqlite3.Connection, process: int) -> None:
-    # A forked process has it too, and must not touch it. A collector may run in any thread of this one, which is why
-    # connections are not bound to theirs (check_same_thread): they would refuse to be closed here.
-    if os.getpid() == process:
-        with contextlib.suppress(sqlite3.Error):
-            db.close()
+    if os.getpid() == process:  # a forked process has it too, and must not touch it
+        db.close()
 
 
 def connect(path: Path, mode: str, *more: str) -> sqlite3.Connection:
     """Open a file with some more settings; ``mode`` is SQLite's: "rwc" creates it, "rw" does not."""
-    db = sqlite3.connect(
-        f"{path.as_uri()}?mode={mode}", uri=True, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
-    )
+    place = f"{path.as_uri()}?mode={mode}"
+    # A collector may run in any thread, and close there what was dropped here.
+    db = sqlite3.connect(place, uri=True, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
     # A file that shrinks under a memory map kills the process.
     settings = (*more, "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "synchronous=FULL")
     try:

@@ -69,8 +69,8 @@ def _first_block(store: Store, unit: int) -> Replicates | None:
         lost = {one.replicate for one in record.failures}
         alive = next((i for i in range(record.first, record.stop) if i not in lost), None)
         if alive is not None:
-            first = max(alive // unit * unit, record.first)
-            return join(store.parts(first, min((alive // unit + 1) * unit, record.stop)))
+            first, end = max(alive // unit * unit, record.first), (alive // unit + 1) * unit
+            return join(store.parts(first, next((start for start, _ in store.missing(first, end)), end)))
     return None
 
 

@@ -13,23 +13,21 @@ no eigenvalue more negative than rounding. Nothing here knows beliefs or studies
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import factorial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidStudy
+from ...values import Floats
 from .jets import derivatives
-from .problem import Flow, InitialValueProblem, need_solution
+from .problem import Flow, InitialValueProblem, Rows, need_solution
 from .solution import GaussianSolution, Process
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
 
 #: Numbers in a batch's covariances: few enough for the processor's cache, enough to spread the cost of Python.
 _TOGETHER = 2**17
@@ -44,31 +42,15 @@ def _noise(order: int) -> Floats:
     return np.asarray(1 / (2 * order + 1 - i[:, None] - i))
 
 
-@dataclass(frozen=True, eq=False)
 class _Units:
     """The units of states in steps of given lengths."""
 
-    order: int
-    block: int
-    state: Floats  # (D, n)
-
-    @classmethod
-    def of(cls, h: Floats, order: int, block: int) -> _Units:
+    def __init__(self, h: Floats, order: int, block: int) -> None:
+        self.order, self.block = order, block
         powers = np.stack([h ** (order - i) / factorial(order - i) for i in range(order + 1)]) * np.sqrt(h)
-        return cls(order, block, np.repeat(powers, block, axis=0))
-
-    @property
-    def mean(self) -> Floats:
-        return self.state[:, None]
-
-    @property
-    def cov(self) -> Floats:
-        return np.asarray(self.state[:, None] * self.state)
-
-    @property
-    def slope(self) -> Floats:
-        """The unit of first derivatives, and of residuals of the equation."""
-        return np.asarray(self.state[self.block])
+        state = np.repeat(powers, block, axis=0)
+        # Of means (D, c, n) and covariances (D, D, n), and of first derivatives and of residuals of the equation.
+        self.mean, self.cov, self.slope = state[:, None], state[:, None] * state, state[block]
 
     def ahead(self, x: Floats) -> Floats:
         """Return scaled states (D, ..., n) a step later: Pascal's triangle times their derivatives."""
@@ -115,12 +97,6 @@ def _whiten(root: Floats, x: Floats) -> Floats:
         found[j] = np.where(root[j, j] == 0, 0.0, found[j] / root[j, j])
         found[j + 1 :] -= root[j + 1 :, j, None] * found[j]
     return found
-
-
-def _unwhiten(root: Floats, x: Floats) -> Floats:
-    """Return root'^{-1} x for x (k, m, n)."""
-    flipped = np.ascontiguousarray(np.swapaxes(root, 0, 1)[::-1, ::-1])
-    return _whiten(flipped, x[::-1])[::-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +160,7 @@ class _Sweep:
 
     def units(self, h: Floats) -> _Units:
         """Return the units of steps."""
-        return _Units.of(h, self.rule.order, self.block)
+        return _Units(h, self.rule.order, self.block)
 
     def _first(self, start: Floats) -> Floats:
         """Return the first step: a hundredth of the time to change by one's own size."""
@@ -379,7 +355,9 @@ def _gain(cov: Floats, units: _Units, diffusion: Floats) -> tuple[Floats, Floats
     """
     after, cross = units.predicted(cov, diffusion)
     root = _factor(after)
-    weights = _unwhiten(root, _whiten(root, cross))
+    # Solving with the transposed factor is solving with it flipped in both axes.
+    flipped = np.ascontiguousarray(np.swapaxes(root, 0, 1)[::-1, ::-1])
+    weights = _whiten(flipped, _whiten(root, cross)[::-1])[::-1]
     gain = np.ascontiguousarray(np.swapaxes(weights, 0, 1))
     one = np.eye(len(cov))[..., None]
     kept = one - _times(gain, units.ahead(one))
@@ -395,30 +373,22 @@ class Filtered(Process):
     ----------
     exact
         Whether a problem's derivatives at the start were exact; if not, they were fitted.
+    accepted, rejected
+        The numbers of steps taken, and of steps tried and not taken, per problem.
     """
 
     def __init__(self, end: float, sweeps: list[_Sweep], exact: NDArray[np.bool_]) -> None:
         self._end, self._sweeps, self.exact = end, sweeps, exact
+        self.accepted = np.concatenate([sweep.accepted for sweep in sweeps])
+        self.rejected = np.concatenate([sweep.rejected for sweep in sweeps])
         self._known: dict[float, tuple[Floats, Floats]] = {}
-
-    @property
-    def accepted(self) -> Rows:
-        """The number of steps taken, per problem."""
-        return np.concatenate([sweep.accepted for sweep in self._sweeps])
-
-    @property
-    def rejected(self) -> Rows:
-        """The number of steps tried and not taken, per problem."""
-        return np.concatenate([sweep.rejected for sweep in self._sweeps])
 
     def moments(self, t: float) -> tuple[Floats, Floats]:
         """Return means and variances at one time, (d, n) each."""
         if t not in self._known:
             parts = [_marginal(*self._at(sweep, np.array([t]))) for sweep in self._sweeps]
-            self._known[t] = (
-                np.concatenate([mean for mean, _ in parts], axis=-1),
-                np.concatenate([variance for _, variance in parts], axis=-1),
-            )
+            means, variances = zip(*parts, strict=True)
+            self._known[t] = np.concatenate(means, axis=-1), np.concatenate(variances, axis=-1)
         return self._known[t]
 
     def joint(self, times: Sequence[float]) -> tuple[Floats, Floats]:
@@ -462,6 +432,9 @@ class _ExtendedKalman(ABC):
     step: float | None = None
     diffusion: Literal["dynamic", "constant"] = "dynamic"
 
+    #: Whether the Jacobian is used.
+    _linearised: ClassVar[bool]
+
     def __post_init__(self) -> None:
         name = type(self).__name__
         whole = isinstance(self.order, int | np.integer) and not isinstance(self.order, bool)
@@ -473,11 +446,6 @@ class _ExtendedKalman(ABC):
             raise InvalidStudy(f"{name} needs a positive step, or None to adapt it, but {self.step} arrived.")
         if self.diffusion not in ("dynamic", "constant"):
             raise InvalidStudy(f"{name} needs diffusion 'dynamic' or 'constant', but {self.diffusion!r} arrived.")
-
-    @property
-    @abstractmethod
-    def _linearised(self) -> bool:
-        """Whether the Jacobian is used."""
 
     def _block(self, d: int) -> int:
         """Return how many components are correlated."""
@@ -530,9 +498,7 @@ class EK0(_ExtendedKalman):
     True
     """
 
-    @property
-    def _linearised(self) -> bool:
-        return False
+    _linearised = False
 
 
 @dataclass(frozen=True)
@@ -564,6 +530,4 @@ class EK1(_ExtendedKalman):
     True
     """
 
-    @property
-    def _linearised(self) -> bool:
-        return True
+    _linearised = True

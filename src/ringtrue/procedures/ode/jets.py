@@ -7,7 +7,7 @@ near the start instead. Nothing here knows filters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, partial
 from math import factorial
 from numbers import Real
@@ -16,12 +16,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .problem import Flow
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
+from ...values import Floats
+from .problem import Flow, Rows
 
 _EPS = float(np.finfo(float).eps)
+
+
+def _lifted(operation: Callable[[Floats, Floats], Floats]) -> Any:
+    """Return a method of jets from an operation on coefficients; it refuses what is neither a jet nor a number."""
+
+    def method(self: Jet, other: Any) -> Any:
+        b = self._like(other)
+        return NotImplemented if b is None else Jet(operation(self.coefficients, b))
+
+    return method
+
+
+def _product(a: Floats, b: Floats) -> Floats:
+    return np.stack([sum(a[j] * b[k - j] for j in range(k + 1)) for k in range(len(a))])
+
+
+def _quotient(a: Floats, b: Floats) -> Floats:
+    found: list[Floats] = []
+    for k in range(len(a)):
+        found.append((a[k] - sum(found[j] * b[k - j] for j in range(k))) / b[0])
+    return np.stack(found)
+
+
+def _raised(a: Floats, b: Floats) -> Floats:
+    return (Jet(b) * Jet(a).log()).exp().coefficients if b[1:].any() else _power(a, b[0])
 
 
 class Jet:
@@ -57,46 +80,17 @@ class Jet:
         constant[0] = float(other)
         return constant
 
-    def __add__(self, other: Any) -> Any:
-        b = self._like(other)
-        return NotImplemented if b is None else Jet(self.coefficients + b)
-
-    def __mul__(self, other: Any) -> Any:
-        b = self._like(other)
-        return NotImplemented if b is None else Jet(_product(self.coefficients, b))
-
-    def __truediv__(self, other: Any) -> Any:
-        b = self._like(other)
-        return NotImplemented if b is None else Jet(_quotient(self.coefficients, b))
-
-    def __rtruediv__(self, other: Any) -> Any:
-        a = self._like(other)
-        return NotImplemented if a is None else Jet(_quotient(a, self.coefficients))
-
-    def __pow__(self, other: Any) -> Any:
-        b = self._like(other)
-        if b is None:
-            return NotImplemented
-        return (Jet(b) * self.log()).exp() if b[1:].any() else Jet(_power(self.coefficients, b[0]))
-
-    def __rpow__(self, other: Any) -> Any:
-        a = self._like(other)
-        return NotImplemented if a is None else Jet(a) ** self
+    __add__ = __radd__ = _lifted(np.add)
+    __sub__, __rsub__ = _lifted(np.subtract), _lifted(lambda a, b: b - a)
+    __mul__ = __rmul__ = _lifted(_product)
+    __truediv__, __rtruediv__ = _lifted(_quotient), _lifted(lambda a, b: _quotient(b, a))
+    __pow__, __rpow__ = _lifted(_raised), _lifted(lambda a, b: _raised(b, a))
 
     def __neg__(self) -> Jet:
         return Jet(-self.coefficients)
 
     def __pos__(self) -> Jet:
         return self
-
-    def __sub__(self, other: Any) -> Any:
-        b = self._like(other)
-        return NotImplemented if b is None else Jet(self.coefficients - b)
-
-    def __rsub__(self, other: Any) -> Any:
-        return -self + other
-
-    __radd__, __rmul__ = __add__, __mul__
 
     def __eq__(self, other: object) -> bool:
         raise TypeError("a power series cannot be compared.")
@@ -120,17 +114,6 @@ class Jet:
             return Jet(first)
         slope = _SLOPES[name](Jet(a[:-1])).coefficients
         return Jet(np.concatenate([first, _integral(_product(slope, _derivative(a)))]))
-
-
-def _product(a: Floats, b: Floats) -> Floats:
-    return np.stack([sum(a[j] * b[k - j] for j in range(k + 1)) for k in range(len(a))])
-
-
-def _quotient(a: Floats, b: Floats) -> Floats:
-    found: list[Floats] = []
-    for k in range(len(a)):
-        found.append((a[k] - sum(found[j] * b[k - j] for j in range(k))) / b[0])
-    return np.stack(found)
 
 
 def _power(a: Floats, r: Floats) -> Floats:
@@ -235,25 +218,17 @@ def _slopes(flow: Flow, series: Floats) -> Floats:
     constants = np.zeros((len(parameters), orders, n))
     constants[:, 0] = parameters
     found = flow.problem.field(_cells([time])[0], state, *_cells(constants))
-    return np.stack(list(_entries(found, np.zeros((orders, n)), d)), axis=1)
+    if len(found) != d:
+        raise TypeError
+    zero = Jet(np.zeros((orders, n)))
+    return np.stack([(zero + np.asarray(part, object).item()).coefficients for part in found], axis=1)
 
 
 def _cells(series: Any) -> NDArray[np.object_]:
     """Return jets as an array (len, 1): components ahead, one problem behind."""
     cells = np.empty((len(series), 1), object)
-    for i, one in enumerate(series):
-        cells[i, 0] = Jet(one)
+    cells[:, 0] = [Jet(one) for one in series]
     return cells
-
-
-def _entries(value: Any, zero: Floats, d: int) -> Iterator[Floats]:
-    """Yield the series of each component of what a field returned."""
-    if len(value) != d:
-        raise TypeError
-    for part in value:
-        (entry,) = np.asarray(part, object).ravel()
-        found = (Jet(zero) + entry).coefficients
-        yield found
 
 
 #: Degree of the fitted polynomials, over intervals of at most two time scales.
@@ -281,8 +256,10 @@ def _chebyshev(order: int) -> tuple[Floats, Floats, Floats]:
 
 def _fitted(flow: Flow, rows: Rows, order: int) -> Floats:
     """Return derivatives of polynomials fitted to the solutions, over the lengths that serve them best."""
-    rate = _rate(flow, rows)
     start, end = flow.problem.span
+    # The rate at which each problem changes at its start: the size of its Jacobian.
+    slopes = np.sqrt(np.square(flow.jacobian(start, flow.initial[:, rows], rows)).sum((0, 1)))
+    rate = np.fmax(slopes, 1 / (end - start))
     length = np.minimum(2 / rate, end - start)
     shape = (order, flow.shape[0], len(rows))
     best, error, last = np.full(shape, np.nan), np.full((order, len(rows)), np.inf), np.full(shape, np.nan)
@@ -298,13 +275,6 @@ def _fitted(flow: Flow, rows: Rows, order: int) -> Floats:
     size = np.maximum(np.abs(best).max(1), np.abs(best[0]).max(0) * rate ** np.arange(order)[:, None])
     best[:, :, ~(error <= _TOO_ROUGH * size).all(0)] = np.nan
     return np.concatenate([flow.initial[None, :, rows], best])
-
-
-def _rate(flow: Flow, rows: Rows) -> Floats:
-    """Return the rate at which each problem changes at its start: the size of its Jacobian."""
-    start, end = flow.problem.span
-    slopes = np.sqrt(np.square(flow.jacobian(start, flow.initial[:, rows], rows)).sum((0, 1)))
-    return np.asarray(np.fmax(slopes, 1 / (end - start)))
 
 
 def _fit(flow: Flow, rows: Rows, length: Floats, order: int) -> tuple[Floats, Floats]:

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidStudy
-from .problem import Flow, InitialValueProblem, need_solution
+from ...values import Floats, Generator
+from .problem import Flow, InitialValueProblem, Rows, need_solution
 from .solution import SampledSolution
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
-Generator = np.random.Generator
+#: The noise of a step, by its number; 0 for a run without.
+Shift = Callable[[int], Floats | float]
 Start = Literal["rk4", "trapezoid", "euler"]
 
 #: Numbers of one array of states: what the fastest caches hold.
@@ -305,9 +305,7 @@ def _linear(matrix: Floats, right: Floats) -> Floats:
         return np.asarray(np.linalg.solve(np.where(singular[..., None, None], np.nan, matrix), right), float)
 
 
-def walk(
-    solver: Randomised, field: Field, *, steps: int, shape: tuple[int, ...], shift: Callable[[int], Floats | float]
-) -> Iterator[Point]:
+def walk(solver: Randomised, field: Field, *, steps: int, shape: tuple[int, ...], shift: Shift) -> Iterator[Point]:
     """Yield where runs are, step by step from the start; values are nan once a run has ended.
 
     What follows its end is run from the initial value instead, lest the field be asked about states it never meets.
@@ -328,7 +326,7 @@ def walk(
         yield now._replace(value=np.where(ended, np.nan, value)) if ended.any() else now
 
 
-def groups(n: int, each: int) -> list[Rows]:
+def groups(n: int, each: int, together: int = _TOGETHER) -> list[Rows]:
     """Return the problems in groups whose states, ``each`` numbers per problem, fit into fast memory.
 
     Examples
@@ -336,7 +334,7 @@ def groups(n: int, each: int) -> list[Rows]:
     >>> [len(rows) for rows in groups(100, 2**11)]
     [16, 16, 16, 16, 16, 16, 4]
     """
-    size = max(1, _TOGETHER // each)
+    size = max(1, together // each)
     return [np.arange(i, min(i + size, n)) for i in range(0, n, size)]
 
 
@@ -380,12 +378,11 @@ class Runs:
         self._lost: tuple[int, ...] = ()
         self._at(self.steps, 0.0, (), lambda number, rows: lambda k: 0.0)  # without noise, to find what is lost
         self._lost = tuple(flow.lost)
-        self.sd = self._scale(seed) * self.step ** (solver.order + 0.5)
-
-    def _scale(self, seed: int) -> Floats:
-        if isinstance(self.solver.noise, Calibrated):
-            return fitted_scale(self.solver, self.solver.noise, self.flow.problem, steps=self.steps, seed=seed)
-        return np.full(self.flow.shape[1], float(self.solver.noise))
+        if isinstance(solver.noise, Calibrated):
+            scale = fitted_scale(solver, solver.noise, flow.problem, steps=self.steps, seed=seed)
+        else:
+            scale = np.full(flow.shape[1], float(solver.noise))
+        self.sd = scale * self.step ** (solver.order + 0.5)
 
     def __call__(self, t: float, m: int, seed: int) -> Floats:
         """Return m runs' values at a time, (d, m, n); the same runs whatever the time."""
@@ -393,19 +390,13 @@ class Runs:
         near = round(position)
         whole, share = (near, 0.0) if abs(position - near) < 1e-9 else divmod(position, 1)
 
-        def shifts(number: int, rows: Rows) -> Callable[[int], Floats]:
+        def shifts(number: int, rows: Rows) -> Shift:
             shape = (self.flow.shape[0], m, len(rows))
             return lambda k: self.sd[rows] * normals((seed, number, k), shape)
 
         return self._at(int(whole), share, (m,), shifts)
 
-    def _at(
-        self,
-        whole: int,
-        share: float,
-        shape: tuple[int, ...],
-        shifts: Callable[[int, Rows], Callable[[int], Floats | float]],
-    ) -> Floats:
+    def _at(self, whole: int, share: float, shape: tuple[int, ...], shifts: Callable[[int, Rows], Shift]) -> Floats:
         """Return the values after a number of whole steps and a share of the next."""
         d, n = self.flow.shape
         values = np.empty((d, *shape, n))
@@ -456,14 +447,8 @@ def _fit(solver: Randomised, settings: Calibrated, field: Field, steps: int, key
     unit = ((end - start) / steps) ** (solver.order + 0.5)
     wide = np.sqrt(np.square(coarse - fine)[1:].mean(axis=(0, 1)) / steps)
     sd = np.asarray(settings.grid)[:, None, None] * wide  # candidate, run, problem
-    shape = (len(coarse[0]), 1, settings.ensemble, len(field.rows))
-    points = walk(
-        solver,
-        field,
-        steps=steps,
-        shape=(len(settings.grid), settings.ensemble),
-        shift=lambda k: sd * normals((*key, k), shape),
-    )
+    one, shape = (len(coarse[0]), 1, settings.ensemble, len(field.rows)), (len(settings.grid), settings.ensemble)
+    points = walk(solver, field, steps=steps, shape=shape, shift=lambda k: sd * normals((*key, k), one))
     # Below rounding, the difference of two runs says nothing.
     error = np.maximum(np.abs(coarse - fine), np.finfo(float).eps * np.abs(coarse))
     total = sum(
