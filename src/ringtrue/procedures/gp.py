@@ -126,6 +126,7 @@ def squared_exponential(length: float, *, interval: tuple[float, float] = (0.0, 
     step = 2 * np.pi / (high - low + 6 * length)
     frequencies = step * np.arange(np.ceil(12 / (length * step)) + 1)
     weights = np.exp(-0.25 * np.square(frequencies * length)) * step * length / np.sqrt(np.pi)
+    # All others stand for themselves and for their negatives.
     weights[0] /= 2
     waves = _Waves(frequencies, np.sqrt(weights), (low, high))
     return Kernel(lambda a, b: np.exp(-np.square((a - b) / length)), waves, 2 * len(frequencies) - 1)
@@ -173,6 +174,7 @@ def at_points(kernel: Any, points: ArrayLike) -> Kernel:
         phi = np.asarray(inner.matrix(x.reshape(-1, *x.shape[x.ndim - inner.ndim :]), where) @ root)
         phi = phi.reshape(*x.shape[: x.ndim - inner.ndim], -1)
         missing = np.asarray(inner.variance(x) - np.square(phi).sum(-1))
+        # Dividing by small roots of eigenvalues leaves the features half of the digits.
         if (bad := missing > 1e-8 * inner.variance(x)).any():
             raise InvalidStudy(
                 f"functions can be drawn only where the given points determine them, but at {x[bad][0]} they leave a "
@@ -303,6 +305,7 @@ class FittedGP:
 
     def __post_init__(self) -> None:
         as_kernel(self.kernel)
+        # A string is asked about first: it cannot be compared with 0.
         known = self.scale == "fitted" or (not isinstance(self.scale, str) and self.scale > 0)
         if self.noise < 0 or not known:
             raise InvalidStudy(
@@ -318,6 +321,7 @@ class FittedGP:
         white = design.whitened(values - _at(self.mean, x))
         scale: Any = self.scale
         if self.scale == "fitted":
+            # Points that coincide count once.
             scale = np.sqrt(np.square(white).sum(-1) / design.rank)
         return Regression(design, white, np.broadcast_to(np.asarray(scale, float), white.shape[:-1]), self.mean)
 
@@ -412,6 +416,7 @@ def _orthonormal(phi: Floats) -> tuple[Floats, Floats, Ints]:
     """Return orthonormal rows that span those of phi, what turns phi into them, and their number."""
     columns, triangle = np.linalg.qr(np.swapaxes(phi, -1, -2))
     diagonal = np.abs(np.diagonal(triangle, axis1=-2, axis2=-1))
+    # Without pivoting the diagonal is no exact measure of rank: three digits are left as a margin.
     if phi.shape[-2] <= phi.shape[-1] and (diagonal.min(-1) > 1e3 * _EPS * diagonal.max(-1)).all():
         root = np.swapaxes(np.linalg.inv(triangle), -1, -2)
         return np.ascontiguousarray(np.swapaxes(columns, -1, -2)), root, np.full(phi.shape[:-2], phi.shape[-2])
@@ -446,6 +451,7 @@ def _by_matrix(kernel: Kernel, points: Floats, noise: float) -> _MatrixDesign:
     n = matrix.shape[-1]
     if (root := _inverse_cholesky(matrix)) is not None:
         return _MatrixDesign(kernel, points, noise, root, np.full(matrix.shape[:-2], n))
+    # One matrix without a Cholesky factor fails the whole stack; the others are to keep theirs.
     roots, ranks = zip(*(_inverse_root(one) for one in matrix.reshape(-1, n, n)), strict=True)
     whole = np.stack(roots).reshape(matrix.shape)
     return _MatrixDesign(kernel, points, noise, whole, np.array(ranks).reshape(matrix.shape[:-2]))

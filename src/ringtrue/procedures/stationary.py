@@ -43,6 +43,7 @@ class _Stationary:
                 f"choose another step size or fewer steps."
             )
         solution = np.linalg.solve(self._matrix, np.asarray(y, float)[..., None])[..., 0]
+        # G^k m + (I - G^k) theta about theta: digits are not lost in I - G^k when the iteration has nearly converged.
         mean = solution + (np.asarray(belief.mean) - solution) @ error.T
         cov = error @ np.asarray(belief.cov) @ error.T
         return Gaussian(mean, np.broadcast_to((cov + cov.T) / 2, (*mean.shape[:-1], *cov.shape)))

@@ -118,6 +118,7 @@ class BBPN:
                 f"BBPN needs steps that divide the span, at least in two, but {tuple(self.steps)} and a span of "
                 f"{span:g} arrived; change the steps."
             )
+        # Solutions in a and b equal steps meet gcd(a, b) times.
         meetings = math.gcd(*map(int, counts))
         if self.grid == "common" and meetings < 2:
             raise InvalidStudy(
@@ -143,6 +144,7 @@ class BBPN:
             t = first + k * h
             slope = flow(t, x, rows)
             if before is not None:
+                # Two-step Adams-Bashforth; it has no slope before the first step.
                 x = x + h * (1.5 * slope - 0.5 * before)
             else:
                 x = x + h * (slope if self.start == "euler" else flow(t + h / 2, x + h / 2 * slope, rows))
@@ -298,6 +300,7 @@ class _Conditional:
         d, count = self.data.shape[1], math.prod(self.data.shape[1:])
         square, square_slopes = self._square()
         determinant, determinant_slopes = self._determinant()
+        # The best sigma^2 is square / count; with it the exponent is a constant.
         gradient = 0.5 * (count * square_slopes / square + d * determinant_slopes)
         return 0.5 * (count * np.log(square) + d * determinant), gradient.T, square / count
 
@@ -383,9 +386,11 @@ def _minimised(objective: Objective, start: Floats, bounds: Bounds) -> Floats:
     for _ in range(_ITERATIONS):
         trial, decrement = _newton(x[rows], gradient[rows], hessian[rows], damping[rows], bounds)
         found, slopes = objective(trial, rows)
+        # On a plateau the last digit decides nothing, and a step must not be refused for it.
         better = found <= value[rows] + 1e-14 * np.abs(value[rows])
         moved = rows[better]
         x[moved], value[moved], gradient[moved] = trial[better], found[better], slopes[better]
+        # Levenberg and Marquardt's rule: trust the curvature more after a success, less after a failure.
         damping[rows] = np.maximum(damping[rows] * np.where(better, 0.1, 5.0), 1e-10)
         going = (decrement > _DECREMENT) & (damping[rows] < 1e12)
         rows, moved = rows[going], rows[going & better]
@@ -397,6 +402,7 @@ def _minimised(objective: Objective, start: Floats, bounds: Bounds) -> Floats:
 
 def _differenced(objective: Objective, x: Floats, gradient: Floats, rows: Rows) -> Floats:
     """Return second derivatives (n, p, p)."""
+    # One-sided: gradients are exact, and a step needs but a few digits of curvature.
     columns = [(objective(x + nudge, rows)[1] - gradient) / _NUDGE for nudge in _NUDGE * np.eye(x.shape[1])]
     matrix = np.nan_to_num(np.stack(columns, axis=-1))
     return np.asarray(0.5 * (matrix + matrix.swapaxes(1, 2)))
@@ -462,6 +468,7 @@ class Extrapolation(Process):
     def _at(self, times: Floats) -> tuple[Floats, Floats]:
         """Return means (n, d, k) and the covariance of every component, (n, k, k)."""
         own, rg = self.design.times, self.hyperparameters[:, 2, None, None]
+        # The end less the start of the span may be beyond the last time by rounding.
         t = np.minimum(times - self.design.origin, own[-1])
         if len(own) == 1 and (t != own[-1]).any():
             raise InvalidStudy(
@@ -474,6 +481,7 @@ class Extrapolation(Process):
         coefficients = left.swapaxes(1, 2) @ self.root
         # Each term is a covariance of its own, so that nothing cancels.
         cov = rg * between.bridge + rg * self.noise / (rg + self.noise) * between.explained
+        # Times sigma^2, as the model has it; the authors' code multiplies by sigma.
         return mean, self.scale[:, None, None] * (cov + coefficients @ coefficients.swapaxes(1, 2))
 
 

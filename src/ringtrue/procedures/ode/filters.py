@@ -39,6 +39,7 @@ _COLLAPSED, _ENDLESS = 1e-12, 100_000
 def _noise(order: int) -> Floats:
     """Return the covariance of the scaled process noise of one component."""
     i = np.arange(order + 1)
+    # The integral over a unit step of s^(q - i) s^(q - j), factorials being part of the units.
     return np.asarray(1 / (2 * order + 1 - i[:, None] - i))
 
 
@@ -47,6 +48,7 @@ class _Units:
 
     def __init__(self, h: Floats, order: int, block: int) -> None:
         self.order, self.block = order, block
+        # h^(q - i + 1/2) / (q - i)!: in these units transition and noise are the same for every h.
         powers = np.stack([h ** (order - i) / factorial(order - i) for i in range(order + 1)]) * np.sqrt(h)
         state = np.repeat(powers, block, axis=0)
         # Of means (D, c, n) and covariances (D, D, n), and of first derivatives and of residuals of the equation.
@@ -55,6 +57,7 @@ class _Units:
     def ahead(self, x: Floats) -> Floats:
         """Return scaled states (D, ..., n) a step later: Pascal's triangle times their derivatives."""
         parts = x.copy().reshape(self.order + 1, -1)
+        # Neighbours added up make Pascal's triangle, without a product of matrices.
         for k in range(self.order, 0, -1):
             parts[:k] += parts[1 : k + 1]
         return parts.reshape(x.shape)
@@ -73,6 +76,7 @@ class _Units:
 
 def _times(a: Floats, b: Floats) -> Floats:
     """Return matrices (k, l, n) times (l, m, n), summed in one order however many problems there are."""
+    # einsum and matmul choose their order of summation by shape, and with it the last digits.
     found = a[:, 0, None] * b[None, 0]
     for j in range(1, len(b)):
         found += a[:, j, None] * b[None, j]
@@ -174,6 +178,7 @@ class _Sweep:
     @property
     def _count(self) -> int:
         """The number of steps, if they are fixed."""
+        # A span of 10 in steps of 0.1 is 100 of them, not a hundred and first of 2e-14.
         return 0 if self.rule.step is None else int(np.ceil((self.end - self.begin) / self.rule.step - 1e-9))
 
     def run(self) -> _Sweep:
@@ -226,6 +231,7 @@ class _Sweep:
         if not self._count:
             return np.where(h >= self.end - t, self.end, t + h)
         steps = self.accepted[active] + 1
+        # Multiplied, because rounding adds up in sums.
         return np.where(steps == self._count, self.end, self.begin + steps * h)
 
     def _tried(self, active: Rows, until: Floats, units: _Units, scaled: Floats) -> tuple[Floats, Floats | None]:
@@ -238,6 +244,7 @@ class _Sweep:
 
     def _judged(self, steps: _Steps, units: _Units, residual: Floats) -> tuple[Floats, Floats]:
         """Return the local diffusion, and the local error in units of the tolerance."""
+        # Without the covariance before the step, as Schober et al. do: the error is that of this step alone.
         local = steps.local(self.rule.order)
         diffusion = np.square(_whiten(_factor(local), residual)).sum((0, 1)) / (residual.size / residual.shape[-1])
         size = np.einsum("iin->in", local)[:, None] * (diffusion * units.slope**2)
@@ -247,6 +254,7 @@ class _Sweep:
     def _adapt(self, steps: _Steps, error: Floats, until: Floats) -> None:
         """Choose the next step by the error of this one; one that is nan asks for a shorter step."""
         active, bad = steps.rows, ~(error < 1)
+        # The factors of probnum's solver.
         factor = np.clip(0.95 * error ** (-1 / (self.rule.order + 1)), 0.2, 10)
         self.h[active] = steps.length * np.where(np.isnan(factor), 0.2, factor)
         self.rejected[active[bad]] += 1
@@ -274,6 +282,7 @@ class _Sweep:
 
     def covariances(self) -> list[Floats]:
         """Return the covariances before each entry of the log, by repeating the filter."""
+        # Keeping them would take D / c times the memory of the means.
         cov, before = np.zeros_like(self.cov), []
         for steps in self.log:
             before.append(cov[..., steps.rows])
@@ -361,6 +370,7 @@ def _gain(cov: Floats, units: _Units, diffusion: Floats) -> tuple[Floats, Floats
     gain = np.ascontiguousarray(np.swapaxes(weights, 0, 1))
     one = np.eye(len(cov))[..., None]
     kept = one - _times(gain, units.ahead(one))
+    # (1 - G A) P (1 - G A)' + G Q G', Joseph's form: P - G (A P A' + Q) G' may lose its sign.
     noise: Floats = np.asarray(np.kron(_noise(units.order), np.eye(units.block))[..., None], float)
     rest = _times(_times(kept, cov), np.swapaxes(kept, 0, 1))
     return gain, rest + _times(_times(gain, noise) * diffusion, weights)

@@ -39,6 +39,7 @@ def _product(a: Floats, b: Floats) -> Floats:
 def _quotient(a: Floats, b: Floats) -> Floats:
     found: list[Floats] = []
     for k in range(len(a)):
+        # From found * b = a, order by order.
         found.append((a[k] - sum(found[j] * b[k - j] for j in range(k))) / b[0])
     return np.stack(found)
 
@@ -200,6 +201,7 @@ def _pushed(flow: Flow, order: int) -> Floats:
     series = flow.initial[None]
     try:
         for k in range(order):
+            # Of x' = f, the coefficients of order k give x that of order k + 1: every call of the field adds one.
             series = np.concatenate([series, _slopes(flow, series)[-1:] / (k + 1)])
     # Whatever a field does with what it was not written for, the derivatives are then to be had otherwise.
     except Exception:
@@ -246,9 +248,11 @@ def _chebyshev(order: int) -> tuple[Floats, Floats, Floats]:
     """Return nodes on [0, 1], values to integrals up to the nodes, and values to derivatives 0 to order - 1 at 0."""
     from numpy.polynomial import chebyshev
 
+    # Both ends are nodes: the start is where derivatives are asked for.
     nodes = -np.cos(np.pi * np.arange(_DEGREE + 1) / _DEGREE)
     to_series = np.linalg.inv(chebyshev.chebvander(nodes, _DEGREE))
     unit = np.eye(_DEGREE + 1)
+    # Halved here and doubled below: Chebyshev polynomials live on [-1, 1], twice as long as [0, 1].
     integrals = chebyshev.chebval(nodes, chebyshev.chebint(unit, lbnd=-1)).T @ to_series / 2
     rows = [chebyshev.chebval(-1.0, chebyshev.chebder(unit, k)) * 2.0**k for k in range(order)]
     return (nodes + 1) / 2, integrals, np.stack(rows) @ to_series
@@ -260,6 +264,7 @@ def _fitted(flow: Flow, rows: Rows, order: int) -> Floats:
     # The rate at which each problem changes at its start: the size of its Jacobian.
     slopes = np.sqrt(np.square(flow.jacobian(start, flow.initial[:, rows], rows)).sum((0, 1)))
     rate = np.fmax(slopes, 1 / (end - start))
+    # Two time scales, where 26 sweeps of Picard's iteration suffice.
     length = np.minimum(2 / rate, end - start)
     shape = (order, flow.shape[0], len(rows))
     best, error, last = np.full(shape, np.nan), np.full((order, len(rows)), np.inf), np.full(shape, np.nan)
@@ -287,5 +292,6 @@ def _fit(flow: Flow, rows: Rows, length: Floats, order: int) -> tuple[Floats, Fl
         x = x0 + length * np.einsum("ij,jdn->idn", integrals, slopes)
         slopes = np.stack([flow(times[i], x[i], rows) for i in range(len(nodes))])
     powers = length ** np.arange(order)[:, None]
+    # The k-th derivative divides rounding by the k-th power of the length.
     noise = _EPS * np.abs(to_derivatives).max(1)[:, None] * np.abs(slopes).max((0, 1)) / powers
     return np.einsum("ij,jdn->idn", to_derivatives, slopes) / powers[:, None], noise

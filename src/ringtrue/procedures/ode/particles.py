@@ -153,6 +153,7 @@ class Forecasts:
 
     def before(self, t: float) -> int:
         """Return the number of knots strictly before a time; those within rounding of it are not before."""
+        # Knots are times asked about, too: rounding must not make a knot one before itself.
         return int(np.searchsorted(self.knots, t - 1e-12 * self.knots[-1]))
 
     def at(self, t: float) -> tuple[Floats, float]:
@@ -188,6 +189,7 @@ def _factor(prior: DerivativePrior, knots: Floats) -> Floats:
         root = np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:
         root = np.full_like(covariance, np.nan)
+    # Squared, this is 1e-10 of the variance: six digits of the weights are left.
     if not root.diagonal().min() > 1e-5 * root[0, 0]:
         raise InvalidStudy(
             f"length must be at most about twice the spacing of the knots, {knots[1]:.3g}, or they are linearly "
@@ -261,11 +263,13 @@ class _Ensemble:
         slopes = np.empty((knots, *first.shape))
         flat = slopes.reshape(knots, -1)
         for block in range(0, knots, _BLOCK):
+            # Sums over the past by blocks: a product of matrices where knot by knot would be products with vectors.
             ahead = weights[block : min(block + _BLOCK, knots), :block] @ flat[:block]
             for k in range(block, min(block + _BLOCK, knots)):
                 drift = (ahead[k - block] + weights[k, block:k] @ flat[block:k]).reshape(first.shape)
                 state = first + drift + self.forecast.sd[k] * normals((self.seed, number, k), first.shape)
                 slopes[k] = self.flow(*self._alive(k, state, first, rows), rows)
+        # At the last knot the field is not asked, yet a particle may be lost there.
         self._alive(knots, first + np.tensordot(weights[knots, :knots], slopes, axes=(0, 0)), first, rows)
         return slopes
 

@@ -146,12 +146,14 @@ class Flow:
         """Return the partial derivatives (d, d, ..., k): of component i with respect to j at [i, j]."""
         if self.problem.jacobian is not None:
             return self._total(self.problem.jacobian, t, x, rows, "the Jacobian")
+        # A component at 0 is varied by the size of the others.
         steps = _NUDGE * np.maximum(np.abs(x), np.abs(x).mean(axis=0) + _NUDGE)
         columns = []
         for j in range(len(x)):
             up, down = x.copy(), x.copy()
             up[j] += steps[j]
             down[j] -= steps[j]
+            # Divided by what was really added: steps are rounded too.
             columns.append((self(t, up, rows) - self(t, down, rows)) / (up[j] - down[j]))
         return np.stack(columns, axis=1)
 
@@ -167,6 +169,7 @@ class Flow:
         parameters = self._parameters if rows is None else self._parameters[:, rows]
         try:
             values = stacked(function(t, x, *parameters), x.shape[1:], len(ahead))
+        # A refusal concerns the user, not one problem of many.
         except InvalidStudy:
             raise
         except Exception as error:
@@ -174,6 +177,7 @@ class Flow:
                 self.lose(index, f"{what} raised {type(error).__name__}: {error}")
                 return np.full((*ahead, *x.shape[1:]), np.nan)
         else:
+            # A wrong shape is wrong for every problem; one by one it would only be refused later.
             if values.shape == (*ahead, *x.shape[1:]):
                 return values
             raise InvalidStudy(

@@ -245,6 +245,7 @@ class AdamsMoulton(Randomised):
         """Solve the implicit equation, or make the first step."""
         if now.before is None:
             return self._first(field, h, now, shift)
+        # The shift is inside the equation (Teymur et al. 2018), not added to its solution.
         known = now.value + h * (8 * now.slope - now.before) / 12 + shift
         guess = known + h * (10 * now.slope - 5 * now.before) / 12  # the explicit two-step method
         return implicit(field, now.t + h, known, 5 / 12 * h, guess)
@@ -288,6 +289,7 @@ def _solved(weight: float, jacobian: Floats, right: Floats) -> Floats:
     """Solve (1 - weight jacobian) x = right, components first."""
     if len(right) == 1:
         return np.asarray(right / (1 - weight * jacobian[0]))
+    # Cramer's rule: LAPACK is called matrix by matrix, and Lotka and Volterra's problem has two components.
     if len(right) == 2:
         (a, b), (c, d) = -weight * jacobian
         a, d = 1 + a, 1 + d
@@ -340,6 +342,7 @@ def groups(n: int, each: int, together: int = _TOGETHER) -> list[Rows]:
 
 def normals(key: tuple[int, ...], shape: tuple[int, ...]) -> Floats:
     """Return standard normals; those of a problem, on the last axis, do not depend on the problems behind it."""
+    # The problem is the first axis when numbers are drawn: a longer batch starts with the same ones.
     return np.moveaxis(np.random.default_rng(key).standard_normal((shape[-1], *shape[:-1])), 0, -1)
 
 
@@ -351,6 +354,7 @@ def number_of_steps(step: float, span: float) -> int:
     >>> number_of_steps(0.3, 1.0)
     4
     """
+    # Bounded first, since a span over a tiny step need not be a number that an integer can hold.
     steps = max(1, int(np.ceil(min(span / step, 2 * _MOST_STEPS) - 1e-9)))
     if steps > _MOST_STEPS:
         raise InvalidStudy(
@@ -388,6 +392,7 @@ class Runs:
         """Return m runs' values at a time, (d, m, n); the same runs whatever the time."""
         position = (t - self.flow.problem.span[0]) / self.step
         near = round(position)
+        # A time within rounding of the end of a step is that end, and needs no further step.
         whole, share = (near, 0.0) if abs(position - near) < 1e-9 else divmod(position, 1)
 
         def shifts(number: int, rows: Rows) -> Shift:
@@ -445,6 +450,7 @@ def _fit(solver: Randomised, settings: Calibrated, field: Field, steps: int, key
     coarse, fine = _noiseless(solver, field, steps), _noiseless(solver, field, 2 * steps)[::2]
     start, end = field.flow.problem.span
     unit = ((end - start) / steps) ** (solver.order + 0.5)
+    # Independent shifts that merely add up have steps times the variance of one.
     wide = np.sqrt(np.square(coarse - fine)[1:].mean(axis=(0, 1)) / steps)
     sd = np.asarray(settings.grid)[:, None, None] * wide  # candidate, run, problem
     one, shape = (len(coarse[0]), 1, settings.ensemble, len(field.rows)), (len(settings.grid), settings.ensemble)

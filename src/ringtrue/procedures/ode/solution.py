@@ -113,6 +113,7 @@ class Solution(Distribution, ABC):
 
     def sample(self, m: int, rng: Generator) -> Any:
         """Return m functions of time: a :class:`Paths` for a batch, a list of functions for a single problem."""
+        # Draws are made when they are asked for, and rng will have moved on by then.
         seed = int(rng.integers(2**63))
         paths = Paths(self.drawn(m, seed), (m, self.problem.size), self.problem)
         return paths if self.problem.size is not None else [paths[i] for i in range(m)]
@@ -204,6 +205,7 @@ class _Extending:
         mean, cov = self.process.joint(self.times)
         n, d = len(mean), mean.shape[1] // len(self.times)
         root = _root(cov)[:, -d:]
+        # One stream for each question: what was answered keeps its noise when a time is added.
         streams = [np.random.default_rng((self.seed, k)) for k in range(len(self.times))]
         noise = np.concatenate([stream.standard_normal((self.m, n, d)) for stream in streams], axis=-1)
         values = mean[:, -d:] + np.einsum("nij,mnj->mni", root, noise)
@@ -283,6 +285,7 @@ class MixtureSolution(Solution):
         def values(t: float) -> Floats:
             means, variance = self.moments(t)
             d, particles, n = means.shape
+            # Stream 0 chooses particles, the others are for intervals: at all times a draw follows the same one.
             chosen = np.random.default_rng((seed, 0)).integers(particles, size=(1, m, n))
             noise = np.random.default_rng((seed, 1 + self.epoch(t))).standard_normal((d, m, n))
             return np.asarray(np.take_along_axis(means, chosen, axis=1) + np.sqrt(variance) * noise)
@@ -343,6 +346,7 @@ class ReferenceSolutions(_Remembering):
         rows = rows[np.isfinite(first[rows]).all(axis=1)]
         if not len(rows):
             return
+        # The method bounds the root mean square over all of the group; one problem could have all of the error.
         found = integrated(self.problem[rows], start, end, first[rows], self.tolerance / np.sqrt(len(rows)))
         if found is not None:
             values[rows] = found
@@ -391,11 +395,13 @@ def integrated(
     def slope(t: float, x: Floats) -> Floats:
         found = flow(t, x.reshape(d, n)).ravel()
         if not np.isfinite(found).all():
+            # Problems of a group share their steps: one that is nan would spoil all.
             raise FloatingPointError
         return found
 
     with np.errstate(all="ignore"):
         try:
+            # SciPy warns of anything below 100 units of rounding.
             allowed = {"rtol": max(tolerance, 3e-14), "atol": tolerance}
             done = solve_ivp(slope, (start, end), first.T.ravel(), method="DOP853", **allowed)
         except FloatingPointError:
