@@ -88,5 +88,5 @@ def test_a_function_says_whether_it_takes_rng() -> None:
 
 def test_what_cannot_be_called_is_refused_with_its_arguments() -> None:
     """The message says what the function should take, and what arrived instead."""
-    with pytest.raises(InvalidStudy, match=r"must be a function of \(belief, y\) or \(belief, y, rng\), but int arrived"):
+    with pytest.raises(InvalidStudy, match=r"a function of \(belief, y\) or \(belief, y, rng\), but int arrived"):
         called(3, ("belief", "y"), "the procedure")

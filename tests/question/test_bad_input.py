@@ -611,7 +611,7 @@ def test_rng_as_keyword_only_works() -> None:
         ({"model": lambda: 0}, ("the model", "1 or 2", "takes 0", "wrap")),
         ({"model": lambda a, b, c: 0}, ("the model", "1 or 2", "takes 3", "wrap")),
         ({"procedure": None}, ("belief, a model and a procedure", "came without a procedure")),
-        ({"procedure": 3}, ("procedure must be a function of belief, y, or of belief, y and rng", "int")),
+        ({"procedure": 3}, (r"procedure must be a function of \(belief, y\) or \(belief, y, rng\)", "int")),
         ({"procedure": lambda y: 0}, ("the procedure", "2 or 3", "takes 1", "wrap")),
         ({"procedure": lambda a, b, c, d: 0}, ("the procedure", "2 or 3", "takes 4", "wrap")),
     ],

@@ -25,8 +25,8 @@ from .sentences import sentence_of
 from .shared import ends, ideal, need_strong, noted, own_store
 
 _UNLIKE = (
-    "procedures are compared on the same truths and test functions, but these studies have others; give them one belief, "
-    "one seed, one batch and one f."
+    "procedures are compared on the same truths and test functions, but these studies have others; give them one "
+    "belief, one seed, one batch and one f."
 )
 
 

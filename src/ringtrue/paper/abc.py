@@ -97,6 +97,7 @@ def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> D
 
 
 def _own_seed(seed: int, eps: int, algorithm: Algorithm, level: Level) -> int:
+    # From the setting, not from its place in the list: a study has the same draws whichever others are run.
     key = (seed, eps, ALGORITHMS.index(algorithm), LEVELS.index(level))
     return int(np.random.SeedSequence(key).generate_state(1)[0])
 
@@ -112,6 +113,7 @@ def _each(tasks: Sequence[Task], progress: Progress) -> Iterator[Data]:
         try:
             yield from (future.result() for future in progress(waiting))
         except BaseException:
+            # Otherwise leaving the block would wait for all that has not begun.
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
@@ -163,6 +165,7 @@ def _needed(replicates: rt.Replicates, task: Task, ks: float, p: float) -> Row:
 
     For KS: sqrt(n) D must exceed the 5 % point by 0.84 standard deviations of the distribution function, at most 1/2.
     """
+    # Strong: ranks, on a lattice. Weak: the belief is normal, and gives one draw of the output a z on the continuum.
     lattice = DRAWS[task.level] if task.level == "strong" else None
     scores = replicates.rank[:, 0] if task.level == "strong" else replicates.weak_z[:, 0]
     both = spread_and_bias(scores, draws=lattice, confidence=0.999)
@@ -171,6 +174,7 @@ def _needed(replicates: rt.Replicates, task: Task, ks: float, p: float) -> Row:
         for name, m in (("spread", both.spread), ("bias", both.bias))
         if not m.low <= m.ideal <= m.high
     ]
+    # Whichever error shows first; neither, if both intervals contain the ideal.
     needed = min(plans, default=math.inf)
     return {
         "spread": both.spread.estimate,
@@ -182,6 +186,7 @@ def _needed(replicates: rt.Replicates, task: Task, ks: float, p: float) -> Row:
 
 def _curve(task: Task, replicates: rt.Replicates) -> Data:
     """Return the empirical distribution function of the ranks on their lattice."""
+    # Ranks among 100 draws take 101 values, each equally likely if calibrated: the law steps there and nowhere else.
     cells = DRAWS["strong"] + 1
     counts = np.bincount(replicates.rank[:, 0], minlength=cells)
     heights = np.concatenate([[0], np.cumsum(counts)]) / task.n

@@ -9,8 +9,9 @@ import csv
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -70,6 +71,7 @@ def produce(
     A vignette whose data of the same scale and seed are in the folder is drawn from them, not run again: an interrupted
     call goes on where it stopped.
     """
+    # All of them now: a wrong name must not be found out after hours.
     modules = {name: vignette(name) for name in names}
     if scale is not None and not 0 < scale <= 1:
         raise InvalidStudy(f"scale must lie in (0, 1], 1 being the paper's, but {scale!r} arrived.")
@@ -82,6 +84,7 @@ def produce(
     done = []
     for name, module in modules.items():
         done.append(_exhibit(name, module, folder, module.QUICK if scale is None else scale, seed, say))
+        # Each time: an interrupted call leaves a page of what is done.
         _write_index(folder)
     return done
 
@@ -93,8 +96,11 @@ def _exhibit(
     say(f"{module.TITLE} (scale {scale:g}, seed {seed})")
     data = _saved(stem.with_suffix(".json"), scale, seed)
     if data is None:
-        start = time.perf_counter()
-        data = module.make(scale=scale, seed=seed, progress=_progress(name))
+        from tqdm.auto import tqdm
+
+        # disable=None: no bar where nobody watches, as in a log.
+        start, progress = time.perf_counter(), partial(tqdm, desc=name, delay=2, leave=False, disable=None)
+        data = module.make(scale=scale, seed=seed, progress=progress)
         data["run"] = {"scale": scale, "seed": seed, "seconds": round(time.perf_counter() - start, 2)}
         _save(data, stem)
     lines = tuple(module.lines(data))
@@ -117,12 +123,6 @@ def _shown(name: str, folder: Path) -> Exhibit:
     data = json.loads(stem.with_suffix(".json").read_text("utf-8"))
     further = sorted(path.with_suffix("") for path in folder.glob(f"{name}_*.svg"))
     return Exhibit(name, module.TITLE, tuple(module.lines(data)), stem, (stem, *further))
-
-
-def _progress(name: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    from tqdm.auto import tqdm
-
-    return lambda items: tqdm(items, desc=name, delay=2, leave=False, disable=None)
 
 
 def _saved(path: Path, scale: float, seed: int) -> dict[str, Any] | None:

@@ -25,6 +25,7 @@ QUICK = 0.1
 #: Repetitions at scale 1, and at least.
 REPETITIONS, FEWEST = 100, 5
 SIZES = (10, 50, 100, 150)
+#: Rounded, so that 0.5 and the points of the reference are found in it.
 GRID = tuple(round(0.01 * j, 2) for j in range(101))
 BASELINE = 50  # the grid's 0.5
 OBSERVATIONS = 10
@@ -38,6 +39,7 @@ _TOGETHER = 10
 #: Repetitions of the control for each of the experiment, and its s.
 _CONTROL, _CONTROL_SIZE = 10, 10
 
+# The procedure has the kernel without the factor 1 + x: that is its error, and the fitted scale cannot mend it.
 KERNEL = squared_exponential(0.1)
 TRUE_KERNEL = KERNEL.scaled(lambda x: 1 + x)
 BELIEF = GaussianProcess(TRUE_KERNEL)
@@ -46,6 +48,7 @@ FAMILY = rt.BestOf([rt.Evaluate(x) for x in GRID])
 
 def observe(theta: Paths, rng: np.random.Generator) -> dict[str, Floats]:
     """Return the values of every function at ten uniform points of its own."""
+    # Two points can nearly coincide. No jitter is added for that: 1e-6 would move mean log p by up to 2.
     x = rng.random((len(theta), OBSERVATIONS))
     return {"x": x, "y": theta(x)}
 
@@ -53,6 +56,7 @@ def observe(theta: Paths, rng: np.random.Generator) -> dict[str, Floats]:
 def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> Data:
     """Repeat the experiment for every size, and the choice alone for a calibrated control."""
     repetitions = max(round(REPETITIONS * scale), FEWEST)
+    # A thousand seeds for each size, the last thousand for the control: no two studies share one.
     jobs = [(s, many, 1000 * (100 * seed + i) + j) for i, s in enumerate(SIZES) for j, many in _chunks(repetitions)]
     jobs += [(0, many, 1000 * (100 * seed + 99) + j) for j, many in _chunks(_CONTROL * repetitions)]
     found: dict[int, list[Row]] = {s: [] for s in (*SIZES, 0)}
@@ -91,6 +95,7 @@ def _parts(replicates: rt.Replicates, size: int) -> list[rt.Replicates]:
 
 
 def _repetition(replicates: rt.Replicates, s: int) -> Row:
+    # The p-value is that of the held-out half, as the caption of the paper's figure has it; its text names the other.
     chosen = rt.judge(replicates, test="cook").tests[0]
     best = [function.name for function in replicates.functions].index(chosen.f)
     held = slice(s, 2 * s)
@@ -113,6 +118,8 @@ def _log_p(replicates: rt.Replicates, column: int, rows: slice, test: Any = rt.u
 
 def _control(many: int, seed: int) -> list[Row]:
     """Choose x* for the exact posterior, and test it on both halves."""
+    # A fitted scale would be no control: even where the true one is constant, z is then Student t with ten degrees of
+    # freedom, and z^2 has the mean 1.25.
     s, procedure = _CONTROL_SIZE, FittedGP(TRUE_KERNEL, scale=1.0)
     study = rt.Study(BELIEF, observe, procedure, f=FAMILY, seed=seed, batch=2 * s * many)
     found = []
@@ -134,6 +141,7 @@ def _row(s: int, found: Sequence[Row]) -> Row:
     for key in ("log_p", "log_p_base", "log_p_default", "log_p_default_base", "x"):
         values = np.array(column(found, key))
         row[key], row[f"{key}_se"] = float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
+    # p-values of repetitions differ by orders of magnitude, and their mean would be that of the largest.
     row["p_default"] = float(np.exp(np.median(column(found, "log_p_default"))))
     squares = np.mean(column(found, "squares"), axis=0)
     row["mean_z2_base"], row["mean_z2_end"] = float(squares[BASELINE]), float(squares[-1])
@@ -144,6 +152,7 @@ def _row(s: int, found: Sequence[Row]) -> Row:
 
 def _needed(square: float) -> int | None:
     """Return how many held-out replicates find an error of this size with 80 % power at 5 %."""
+    # Nearer to 1 a plan would ask for tens of millions.
     return int(rt.planning.plan(spread=float(np.sqrt(square))).n) if abs(square - 1) > 1e-3 else None
 
 
@@ -215,6 +224,7 @@ def draw(data: Data) -> Figure:
 
 
 def _draw_curve(axis: Axes, curve: Data) -> None:
+    # Of a uniform p, -log p is exponential with mean 1.
     axis.axhline(-1, color=NULL, lw=1, label="mean if calibrated")
     axis.plot(curve["x"], curve["choosing"], color=COLOURS[0], label="first repetition, choosing half")
     axis.plot(curve["x"], curve["mean"], "--", color=COLOURS[1], label="mean, held-out halves")
@@ -248,6 +258,7 @@ def _draw_control(axis: Axes, control: Data) -> None:
     axis.axhline(0.05, color=NULL, lw=1, label="nominal 0.05")
     for i, (key, where) in enumerate((("same", "on the half\nthat chose"), ("held", "on the\nheld-out half"))):
         rate = control[key]
+        # A rate of 0 has no standard error of its own; the nominal one is the least that makes sense.
         error = np.sqrt(max(rate * (1 - rate), 0.05 * 0.95) / control["repetitions"])
         axis.errorbar(i, rate, error, fmt=MARKERS[i], color=COLOURS[1 - i], capsize=3, ms=5)
         axis.annotate(f"{rate:.3f}", (i, rate), (8, 5), textcoords="offset points", fontsize=8)

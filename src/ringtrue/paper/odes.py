@@ -65,6 +65,7 @@ def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> D
     sizes = {"paper": PAPER, "today": max(round(TODAY * scale), 2 * PAPER)}
     jobs = [(when, n, name) for when, n in sizes.items() for name in SOLVERS]
     rows = [_row(when, n, name, seed) for when, n, name in progress(jobs)]
+    # Other equations than the solvers met: the contours show the belief, not the sample.
     truth = ode.lotka_volterra().sample(1000, np.random.default_rng([seed, 1]))(END)
     settings = {"n": sizes["today"], "n_paper": PAPER, "seed": seed, "scale": scale, "t": END}
     return {"settings": settings, "rows": rows, "belief": truth.round(5).tolist()}
@@ -75,6 +76,8 @@ def _row(when: str, n: int, name: str, seed: int) -> Row:
     ran = rt.run(study(SOLVERS[name], n, 2 * seed + (when == "today")), n=n, on_failure="record", progress="off")
     default, ks = rt.judge(ran), rt.judge(ran, test="ks")
     rng = np.random.default_rng([seed, n])
+    # Against fresh draws of the belief: the truths belong to the same equations as the outputs, and the two samples
+    # would not be independent.
     values, fresh = ran.weak_value[ran.kept], ran.reference[: int(ran.kept.sum())]
     row: Row = {"when": when, "solver": name, "n": n, "lost": len(ran.failures)}
     row["p_mmd"] = rt.twosample.mmd(values, fresh, rng=rng).pvalue
@@ -82,11 +85,13 @@ def _row(when: str, n: int, name: str, seed: int) -> Row:
         u = ran.u[ran.kept, j]
         row[f"p_ks_{part}"] = _p(ks, part)
         row[f"p_default_{part}"] = _p(default, part)
+        # The truth lies in the central interval of probability p where u is within p / 2 of a half.
         row[f"covers_50_{part}"] = float((np.abs(u - 0.5) < 0.25).mean())
         row[f"covers_90_{part}"] = float((np.abs(u - 0.5) < 0.45).mean())
         for measure in (m for m in default.measures if m.f == part and m.name in ("spread", "bias")):
             key = f"{measure.name}_{part}"
             row |= {key: measure.estimate, f"{key}_low": measure.low, f"{key}_high": measure.high}
+        # Digits that the figure shows; with all of them the file would be several times as large.
         row[f"u_{part}"] = np.sort(u).round(4).tolist()
     row["drawn"] = values[:PAPER].round(5).tolist()
     row["verdict"], row["sentence"] = default.verdict.words, default.sentence
@@ -156,6 +161,7 @@ def _histogram(axis: Axes, u: Floats, bins: int) -> None:
     """Draw counts over the band that all calibrated counts of all histograms stay in with 99 % chance."""
     from scipy.special import bdtrik
 
+    # Bonferroni, over both tails of all bars of the ten histograms.
     tail = 0.005 / (bins * 2 * len(SOLVERS))
     low, high = (float(bdtrik(p, len(u), 1 / bins)) for p in (tail, 1 - tail))
     axis.axhspan(low, high, color=NULL, alpha=0.35, lw=0)
@@ -169,9 +175,12 @@ def _scatter(axis: Axes, belief: Any, drawn: Any) -> None:
     """Draw one draw of every output over contours of the belief that hold 50, 80 and 95 % of it."""
     from scipy.stats import gaussian_kde
 
+    # Populations are positive and skew, so their density is estimated on logarithms; a draw of a
+    # solver may be below 0, where there is none.
     points, truth = np.log(np.maximum(np.array(drawn), 1e-3)).T, np.log(np.array(belief)).T
     density = gaussian_kde(truth)
     x, y = np.meshgrid(*(np.linspace(row.min() - 0.5, row.max() + 0.5, 60) for row in truth))
+    # Where a twentieth of the belief has a lower density, the contour holds the rest.
     levels = np.quantile(density(truth), [0.05, 0.2, 0.5])
     axis.contour(np.exp(x), np.exp(y), density(np.stack([x.ravel(), y.ravel()])).reshape(x.shape), levels, colors="0.5")
     axis.plot(*np.exp(points), ".", color=COLOURS[1], ms=2.5)

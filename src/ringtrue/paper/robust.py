@@ -40,6 +40,7 @@ REFERENCE = {
 }  # fmt: skip
 REFERENCE_CROSSINGS = {0.1: 0.037, 0.2: 0.059, 0.3: 0.068}
 #: Values of z among which the largest gap between two laws is looked for.
+#: Beyond 8.3 the normal law rounds to 1.
 _POINTS = np.linspace(-9, 9, 721)
 
 
@@ -61,6 +62,7 @@ def mixture(power: float, variance: float) -> tuple[float, float, float]:
     The output for y is N(w y, s^2) with w = t v / (1 + t v) and s^2 = v / (1 + t v).
     """
     weight, s2 = power * variance / (1 + power * variance), variance / (1 + power * variance)
+    # An outlier says nothing about theta, so that all of its variance is left beside that of w y.
     clean = math.sqrt(((1 - weight) ** 2 * variance + weight**2) / s2)
     return clean, -OUTLIER * weight / math.sqrt(s2), math.sqrt((variance + weight**2) / s2)
 
@@ -81,6 +83,7 @@ def exact_distance(share: float, power: float, variance: float = 3.0) -> float:
     >>> round(exact_distance(0.1, 1.0), 5)
     0.08418
     """
+    # The gap of a mixture has several humps: a search alone might end on a lower one.
     top = _POINTS[np.argmax(np.abs(excess(share, power, variance, _POINTS)))]
     step = _POINTS[1] - _POINTS[0]
     gap = lambda x: -abs(float(excess(share, power, variance, x)))  # noqa: E731
@@ -100,6 +103,7 @@ def crossing(power: float, variance: float = 3.0) -> float:
     def gap(share: float) -> float:
         return exact_distance(share, 1.0, variance) - exact_distance(share, power, variance)
 
+    # Without outliers Bayes is calibrated and nothing is nearer; with half of them it is the farthest.
     return float(optimize.brentq(gap, 0.0, 0.5, xtol=1e-8))
 
 
@@ -146,6 +150,7 @@ def _needed_default(share: float, power: float, variance: float) -> int | None:
     """Return how many the default test needs, from the mean and the mean square of z, whichever shows first."""
     clean, mean, sd = mixture(power, variance)
     spread = math.sqrt((1 - share) * clean**2 + share * (mean**2 + sd**2))
+    # There is no plan for an error of 0.
     asked = [rt.planning.plan(bias=share * mean)] if share else []
     asked += [rt.planning.plan(spread=spread)] if abs(spread - 1) > 1e-6 else []
     return min((int(one.n) for one in asked), default=None)
@@ -155,6 +160,7 @@ def _crossing(power: float, rows: list[Row], variance: float) -> dict[str, float
     """Return the exact cross-over with Bayes and the measured one, interpolated between the shares."""
     measured = {(row["power"], row["eps"]): row["ks"] for row in rows}
     gaps = [measured[1.0, eps] - measured[power, eps] for eps in SHARES]
+    # Below the cross-over both are near 0, and noise may change the sign more than once.
     last = max((i for i, gap in enumerate(gaps) if gap <= 0), default=None)
     found = None
     if last is not None and last + 1 < len(SHARES):
@@ -216,6 +222,7 @@ def draw(data: Data) -> Figure:
 
 
 def _draw_distances(axis: Axes, data: Data, *, limit: float) -> None:
+    # The 5 % point of Kolmogorov's distribution.
     critical = 1.358 / math.sqrt(data["settings"]["n"])
     axis.axhspan(0, critical, color=NULL, alpha=0.35, lw=0, label="5 % test accepts")
     for i, curve in enumerate(data["curves"]):

@@ -62,6 +62,8 @@ def needed_by_ks(distance: float, gaps: Any = (1.0, -1.0)) -> int | None:
     """
     if distance < 1e-6:
         return None
+    # The usual bound, from the one point where the gap is largest, asks for 2.2 times as many where the laws cross:
+    # there a test has two chances.
     crosses = min(np.max(gaps), -np.min(gaps)) > distance / 2
     return math.ceil((1.25 if crosses else 1.7) / distance**2)
 

@@ -28,6 +28,7 @@ def sheet(width: float, height: float, *, margin: float = 0.0) -> Iterator[Figur
 
     with journal():
         figure = NewFigure(figsize=(width, height))
+        # The layout makes no room for what is placed by hand, as footnotes are.
         figure.get_layout_engine().set(rect=(0, margin, 1, 1 - margin))  # type: ignore[union-attr, call-arg]
         yield figure
 

@@ -52,6 +52,7 @@ def _rows(name: str, options: dict[str, Any], kind: str, value: float, *, n: int
             "component": part,
             "n": n,
             "lost": len(ran.failures),
+            # Equations that a solver lost are nan. Medians, because a few hard ones would rule a mean.
             "error": float(np.nanmedian(np.abs(ran.mean[:, j] - ran.truth[:, j]))),
             "reported_sd": float(np.nanmedian(ran.sd[:, j])),
             **{f"{m}{end}": getattr(measures[m], field) for m in ("spread", "bias") for end, field in _ENDS},

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..distributions import Beta, Gamma, Gaussian, Normal
 from ..errors import InvalidStudy
-
-Floats = NDArray[np.float64]
+from ..values import Floats
 
 
 def _belief(belief: Any, kind: type, procedure: object) -> Any:
@@ -86,8 +85,10 @@ class NormalMean:
         prior = _belief(belief, Normal, self)
         data = np.asarray(y, float)
         mean = data if self.size == 1 else data[..., : self._seen].mean(-1)
+        # A power of a normal likelihood multiplies its precision: t k observations in place of k.
         before = np.square(1 / np.asarray(prior.sd, float))
         seen = self.power * self._seen / self.noise**2
+        # + 0 * mean: one sd for every dataset of a batch.
         return Normal((before * prior.mean + seen * mean) / (before + seen), np.sqrt(1 / (before + seen)) + 0 * mean)
 
 
@@ -136,8 +137,10 @@ class LinearGaussian:
         design = np.asarray(self.design, float)[: self.summary]
         data = np.asarray(y, float)[..., : self.summary]
         weight = self.power / self.noise**2
+        # The covariance does not depend on the data, so that a batch shares one.
         precision = np.linalg.inv(prior.cov)
         cov = np.linalg.inv(precision + weight * design.T @ design)
+        # The inverse of a symmetric matrix is one only up to rounding.
         cov = (cov + cov.T) / 2
         mean = (precision @ prior.mean + weight * data @ design) @ cov
         return Gaussian(mean, np.broadcast_to(cov, (*mean.shape[:-1], *cov.shape)))

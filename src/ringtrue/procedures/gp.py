@@ -15,13 +15,13 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..distributions import Distribution, Gaussian, Normal
 from ..errors import InvalidStudy
 from ..functions import Evaluate, TestFunction
+from ..values import Floats, Generator, Ints
 
-Floats = NDArray[np.float64]
 Features = Callable[[Floats], Floats]
 
 _EPS = float(np.finfo(float).eps)
@@ -69,13 +69,17 @@ class Kernel:
         """Return k(x, x) for every point."""
         return np.asarray(self.function(x, x), float)
 
+    def at(self, x: Floats) -> Floats:
+        """Return the features of points, of a kernel that has them."""
+        assert self.features is not None
+        return self.features(x)
+
     def scaled(self, by: Callable[[Any], Any]) -> Kernel:
         """Return the kernel of by(x) g(x), where g has this one."""
         function = lambda a, b: by(a) * self.function(a, b) * by(b)  # noqa: E731
-        inner = self.features
-        if inner is None:
+        if self.features is None:
             return Kernel(function, ndim=self.ndim)
-        return Kernel(function, lambda x: np.asarray(by(x))[..., None] * inner(x), self.size, self.ndim)
+        return Kernel(function, lambda x: np.asarray(by(x))[..., None] * self.at(x), self.size, self.ndim)
 
 
 def as_kernel(value: Any) -> Kernel:
@@ -122,6 +126,7 @@ def squared_exponential(length: float, *, interval: tuple[float, float] = (0.0, 
     step = 2 * np.pi / (high - low + 6 * length)
     frequencies = step * np.arange(np.ceil(12 / (length * step)) + 1)
     weights = np.exp(-0.25 * np.square(frequencies * length)) * step * length / np.sqrt(np.pi)
+    # All others stand for themselves and for their negatives.
     weights[0] /= 2
     waves = _Waves(frequencies, np.sqrt(weights), (low, high))
     return Kernel(lambda a, b: np.exp(-np.square((a - b) / length)), waves, 2 * len(frequencies) - 1)
@@ -169,6 +174,7 @@ def at_points(kernel: Any, points: ArrayLike) -> Kernel:
         phi = np.asarray(inner.matrix(x.reshape(-1, *x.shape[x.ndim - inner.ndim :]), where) @ root)
         phi = phi.reshape(*x.shape[: x.ndim - inner.ndim], -1)
         missing = np.asarray(inner.variance(x) - np.square(phi).sum(-1))
+        # Dividing by small roots of eigenvalues leaves the features half of the digits.
         if (bad := missing > 1e-8 * inner.variance(x)).any():
             raise InvalidStudy(
                 f"functions can be drawn only where the given points determine them, but at {x[bad][0]} they leave a "
@@ -201,8 +207,7 @@ class Paths:
     def __call__(self, x: ArrayLike) -> Floats:
         """Return the values at one point or several."""
         points = np.asarray(x, float)
-        assert self.kernel.features is not None
-        phi = self.kernel.features(points)
+        phi = self.kernel.at(points)
         if points.ndim == self.kernel.ndim:
             return np.asarray(self.weights @ phi + _at(self.mean, points))
         return np.asarray((phi @ self.weights[..., None])[..., 0] + _at(self.mean, points))
@@ -252,11 +257,11 @@ class GaussianProcess(Distribution):
         return as_kernel(self.kernel)
 
     @property
-    def sample(self) -> Callable[[int, np.random.Generator], Paths] | None:
+    def sample(self) -> Callable[[int, Generator], Paths] | None:
         """M functions, or None if the kernel has no features."""
         return None if self._kernel.features is None else self._sample
 
-    def _sample(self, m: int, rng: np.random.Generator) -> Paths:
+    def _sample(self, m: int, rng: Generator) -> Paths:
         return Paths(self._kernel, rng.standard_normal((m, self._kernel.size)), self.mean)
 
     def marginal(self, f: TestFunction) -> Normal | None:
@@ -300,6 +305,7 @@ class FittedGP:
 
     def __post_init__(self) -> None:
         as_kernel(self.kernel)
+        # A string is asked about first: it cannot be compared with 0.
         known = self.scale == "fitted" or (not isinstance(self.scale, str) and self.scale > 0)
         if self.noise < 0 or not known:
             raise InvalidStudy(
@@ -315,6 +321,7 @@ class FittedGP:
         white = design.whitened(values - _at(self.mean, x))
         scale: Any = self.scale
         if self.scale == "fitted":
+            # Points that coincide count once.
             scale = np.sqrt(np.square(white).sum(-1) / design.rank)
         return Regression(design, white, np.broadcast_to(np.asarray(scale, float), white.shape[:-1]), self.mean)
 
@@ -332,17 +339,19 @@ class FittedGP:
             ) from None
 
 
+@dataclass(frozen=True, eq=False)
 class _Design(ABC):
     """Points of observation, seen from which the process has independent unit coordinates."""
 
     kernel: Kernel
     points: Floats
     noise: float
-    rank: NDArray[np.int64]
+    root: Floats  # (..., n, n): coordinates from values
+    rank: Ints
 
-    @abstractmethod
     def whitened(self, values: Floats) -> Floats:
         """Return values at the points, (..., n), as uncorrelated coordinates."""
+        return np.asarray((self.root @ values[..., None])[..., 0])
 
     @abstractmethod
     def at(self, x: Floats) -> tuple[Floats, Floats]:
@@ -368,18 +377,10 @@ class _Design(ABC):
 class _FeatureDesign(_Design):
     """Features of the points, orthonormalised: what they leave of another point's features is its uncertainty."""
 
-    kernel: Kernel
-    points: Floats
-    noise: float
     basis: Floats  # (..., n, features): orthonormal rows
-    root: Floats  # (..., n, n): coordinates from values
-    rank: NDArray[np.int64]
-
-    def whitened(self, values: Floats) -> Floats:
-        return np.asarray((self.root @ values[..., None])[..., 0])
 
     def at(self, x: Floats) -> tuple[Floats, Floats]:
-        phi = self._features(x)
+        phi = self.kernel.at(x)
         # tensordot multiplies all replicates at once, matmul one after the other.
         white = np.swapaxes(np.tensordot(self.basis[..., : self.kernel.size], phi, axes=(-1, -1)), -1, -2)
         whole = np.square(phi).sum(-1)
@@ -389,12 +390,8 @@ class _FeatureDesign(_Design):
         return white, variance
 
     def covariance(self, x: Floats) -> Floats:
-        left = _left(self._features(x), self.basis)
+        left = _left(self.kernel.at(x), self.basis)
         return np.asarray(left @ np.swapaxes(left, -1, -2))
-
-    def _features(self, x: Floats) -> Floats:
-        assert self.kernel.features is not None
-        return self.kernel.features(x)
 
 
 def _left(phi: Floats, basis: Floats) -> Floats:
@@ -407,19 +404,19 @@ def _left(phi: Floats, basis: Floats) -> Floats:
 
 def _by_features(kernel: Kernel, points: Floats, noise: float) -> _FeatureDesign:
     """Orthonormalise the features of the points, and those of the noise if there is any."""
-    assert kernel.features is not None
-    phi = kernel.features(points)
+    phi = kernel.at(points)
     if noise:
         n = phi.shape[-2]
         phi = np.concatenate([phi, np.broadcast_to(noise * np.eye(n), (*phi.shape[:-1], n))], axis=-1)
     basis, root, rank = _orthonormal(phi)
-    return _FeatureDesign(kernel, points, noise, basis, root, rank)
+    return _FeatureDesign(kernel, points, noise, root, rank, basis)
 
 
-def _orthonormal(phi: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
+def _orthonormal(phi: Floats) -> tuple[Floats, Floats, Ints]:
     """Return orthonormal rows that span those of phi, what turns phi into them, and their number."""
     columns, triangle = np.linalg.qr(np.swapaxes(phi, -1, -2))
     diagonal = np.abs(np.diagonal(triangle, axis1=-2, axis2=-1))
+    # Without pivoting the diagonal is no exact measure of rank: three digits are left as a margin.
     if phi.shape[-2] <= phi.shape[-1] and (diagonal.min(-1) > 1e3 * _EPS * diagonal.max(-1)).all():
         root = np.swapaxes(np.linalg.inv(triangle), -1, -2)
         return np.ascontiguousarray(np.swapaxes(columns, -1, -2)), root, np.full(phi.shape[:-2], phi.shape[-2])
@@ -433,15 +430,6 @@ def _orthonormal(phi: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
 @dataclass(frozen=True, eq=False)
 class _MatrixDesign(_Design):
     """The inverse root of the kernel matrix, for kernels without features."""
-
-    kernel: Kernel
-    points: Floats
-    noise: float
-    root: Floats  # (..., n, n): coordinates from values
-    rank: NDArray[np.int64]
-
-    def whitened(self, values: Floats) -> Floats:
-        return np.asarray((self.root @ values[..., None])[..., 0])
 
     def at(self, x: Floats) -> tuple[Floats, Floats]:
         white = self._white(x)
@@ -463,6 +451,7 @@ def _by_matrix(kernel: Kernel, points: Floats, noise: float) -> _MatrixDesign:
     n = matrix.shape[-1]
     if (root := _inverse_cholesky(matrix)) is not None:
         return _MatrixDesign(kernel, points, noise, root, np.full(matrix.shape[:-2], n))
+    # One matrix without a Cholesky factor fails the whole stack; the others are to keep theirs.
     roots, ranks = zip(*(_inverse_root(one) for one in matrix.reshape(-1, n, n)), strict=True)
     whole = np.stack(roots).reshape(matrix.shape)
     return _MatrixDesign(kernel, points, noise, whole, np.array(ranks).reshape(matrix.shape[:-2]))
@@ -506,11 +495,11 @@ class Regression(Distribution):
     mean: Any
 
     @property
-    def sample(self) -> Callable[[int, np.random.Generator], Any] | None:
+    def sample(self) -> Callable[[int, Generator], Any] | None:
         """M functions: a list of them, or for a batch :class:`Paths` with draws first, then replicates."""
         return self._sample if isinstance(self.design, _FeatureDesign) else None
 
-    def _sample(self, m: int, rng: np.random.Generator) -> Any:
+    def _sample(self, m: int, rng: Generator) -> Any:
         design = self.design
         assert isinstance(design, _FeatureDesign)
         basis, size = design.basis, design.kernel.size
@@ -526,16 +515,18 @@ class Regression(Distribution):
         """Return the exact law of the value at a point."""
         if (x := _point(f)) is None:
             return None
-        self.design.refuse_observed(x[None])
-        white, variance = self.design.at(x[None])
-        value = (white * self.white[..., None, :]).sum(-1) + _at(self.mean, x[None])
+        value, variance = self._moments(x[None])
         return Normal(value[..., 0], self.scale * np.sqrt(variance[..., 0]))
 
     def joint(self, x: ArrayLike) -> Gaussian:
         """Return the exact joint law of the values at several points."""
         points = np.asarray(x, float)
-        self.design.refuse_observed(points)
-        white = self.design.at(points)[0]
-        value = (white * self.white[..., None, :]).sum(-1) + _at(self.mean, points)
+        value, _ = self._moments(points)
         cov = np.square(self.scale)[..., None, None] * self.design.covariance(points)
         return Gaussian(value, (cov + np.swapaxes(cov, -1, -2)) / 2)
+
+    def _moments(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return means at points, and variances in units of the squared scale."""
+        self.design.refuse_observed(x)
+        white, variance = self.design.at(x)
+        return (white * self.white[..., None, :]).sum(-1) + _at(self.mean, x), variance

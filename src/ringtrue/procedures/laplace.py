@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..distributions import Gaussian, Normal, stack
 from ..errors import InvalidStudy
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.int64]
+from ..values import Floats, Ints
 
 #: Steps of finite differences, in standard deviations: truncation and rounding both stay near 1e-7.
 _STEP = 1e-3
@@ -28,6 +26,8 @@ _FLAT = 1e-6
 _WALL = 1e10
 #: Draws of the belief that tell its centre and its scale.
 _LOOK = 1000
+#: Numbers that go through one operation at once, to stay in the cache.
+_CACHED = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +125,7 @@ def as_target(procedure: Any, belief: Any, y: Any) -> tuple[Target, Floats]:
             f"{type(procedure).__name__} needs a belief with log_density and sample, but {type(belief).__name__} has "
             f"not both; a Normal or a Gaussian has."
         )
+    # Always the same draws: with others every time, equal data would not have equal outputs.
     draws = np.asarray(belief.sample(_LOOK, np.random.default_rng(0)), float)
     if draws.ndim > 2:
         raise InvalidStudy(f"{type(procedure).__name__} needs theta a number or a vector, but {draws.shape[1:]} came.")
@@ -176,6 +177,7 @@ class Laplace:
 
     def fit(self, target: Target, draws: Floats) -> tuple[Floats, Floats]:
         """Return mode and covariance in the target's units."""
+        # The centre first, and then where the belief has its mass: a single climb ends on whichever mode is nearest.
         points = [np.zeros((1, draws.shape[1])), draws[: self.draws]]
         if self.starts is not None:
             given = (np.asarray(self.starts(target.y), float) - target.center) / target.scale
@@ -190,9 +192,8 @@ def highest(target: Target, points: Floats) -> Floats:
     reached = []
     for x in points:
         if np.isfinite(target.log_density(x)):
-            found = optimize.minimize(
-                lambda at: finite(-target.log_density(at)), x, jac=lambda at: finite(-target.gradient(at))
-            )
+            slope = lambda at: finite(-target.gradient(at))  # noqa: E731
+            found = optimize.minimize(lambda at: finite(-target.log_density(at)), x, jac=slope)
             reached.append((target.log_density(found.x), found.x))
     if not reached:
         raise ValueError(
@@ -280,27 +281,18 @@ class StudentLocation:
                 f"arrived{', with nan or an infinity' if data.shape[-1:] == (self.size,) else ''}."
             )
         center, sd = float(np.squeeze(belief.mean)), float(np.squeeze(belief.sd))
+        # Datasets along the last axis: sums over a few observations are then additions of long rows.
         columns = np.ascontiguousarray(((data - center) / self.scale).reshape(-1, self.size).T)
-        mode, spread = _in_chunks(_Posteriors(columns, float(self.df), (self.scale / sd) ** 2))
+        posteriors = _Posteriors(columns, float(self.df), (self.scale / sd) ** 2)
+        mode, spread = np.empty(columns.shape[1]), np.empty(columns.shape[1])
+        step = max(_CACHED // self.size, 1)
+        for start in range(0, len(mode), step):
+            part = slice(start, start + step)
+            some = posteriors.take(part)
+            mode[part] = _modes(some)
+            spread[part] = 1 / np.sqrt(some.derivatives(mode[part])[1])
         shape = data.shape[:-1]
         return Normal(center + self.scale * mode.reshape(shape), self.scale * spread.reshape(shape))
-
-
-#: Numbers that go through one operation at once, to stay in the cache.
-_CACHED = 1 << 15
-
-
-def _in_chunks(all_: _Posteriors) -> tuple[Floats, Floats]:
-    """Return mode and standard deviation of every posterior."""
-    size, n = all_.y.shape
-    mode, spread = np.empty(n), np.empty(n)
-    step = max(_CACHED // size, 1)
-    for start in range(0, n, step):
-        part = slice(start, start + step)
-        some = all_.take(part)
-        mode[part] = _modes(some)
-        spread[part] = 1 / np.sqrt(some.derivatives(mode[part])[1])
-    return mode, spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,11 +379,13 @@ def _modes(posteriors: _Posteriors) -> Floats:
     low, high = _bracket(posteriors)
     # No posterior is narrower than this sd; a billionth of it is beyond what any test can see.
     tolerance = 1e-9 / np.sqrt(precision + size * (df + 1) / df)
+    # An observation bends the log density upwards by at most (df + 1) / (8 df), at r^2 = 3 df.
     if size * (df + 1) <= 8 * df * precision:  # the least curvature anywhere is not negative: one mode
         return _stationary(posteriors, low, high, tolerance)
     column, low, high = _basins(posteriors, low, high, tolerance)
     candidates = posteriors.take(column)
     x = _stationary(candidates, low, high, tolerance)
+    # Sorted by column, and from the highest within: the first of each column is its mode.
     order = np.lexsort((-candidates.height(x), column))
     return np.asarray(x[order[np.flatnonzero(np.diff(column[order], prepend=-1))]])
 
@@ -404,13 +398,14 @@ def _bracket(posteriors: _Posteriors) -> tuple[Floats, Floats]:
     return np.maximum(np.minimum(y.min(0), 0), -reach), np.minimum(np.maximum(y.max(0), 0), reach)
 
 
-def _basins(posteriors: _Posteriors, low: Floats, high: Floats, tolerance: float) -> tuple[Index, Floats, Floats]:
+def _basins(posteriors: _Posteriors, low: Floats, high: Floats, tolerance: float) -> tuple[Ints, Floats, Floats]:
     """Return (column, low, high) of intervals with one minimum each, which together hold all minima."""
     column, some = np.arange(low.size), posteriors
     slopes = some.slope(low), some.slope(high)
     found = []
     while column.size:
         least, width = some.least_curvature(low, high), high - low
+        # By this much the slope can fall across the interval.
         fall = np.minimum(least, 0) * width
         alive = (slopes[0] + fall <= 0) & (slopes[1] - fall >= 0)  # else the slope has one sign throughout
         final = alive & ((least >= 0) | (width <= tolerance + 4 * np.spacing(np.abs(low))))
@@ -430,6 +425,7 @@ def _basins(posteriors: _Posteriors, low: Floats, high: Floats, tolerance: float
 
 def _stationary(posteriors: _Posteriors, low: Floats, high: Floats, tolerance: float) -> Floats:
     """Return the zero of an increasing slope: Newton's method, with bisection where it leaves the bracket or stalls."""
+    # A step that never goes down, before Newton's, which may.
     x = np.clip(_reweighted(posteriors, (low + high) / 2), low, high)
     done_x, column, before = x.copy(), np.arange(x.size), high - low
     while True:
@@ -437,6 +433,7 @@ def _stationary(posteriors: _Posteriors, low: Floats, high: Floats, tolerance: f
         low, high = np.where(slope <= 0, x, low), np.where(slope >= 0, x, high)
         move = np.divide(slope, curvature, out=np.full(x.shape, np.inf), where=curvature > 0)
         smallest = tolerance + 4 * np.spacing(np.abs(x))  # below it, rounding makes moves of any size
+        # Far from the mode the curvature of a Student law changes its sign, and Newton's moves may repeat for ever.
         shrinking = np.abs(move) <= np.maximum(0.7 * before, smallest)
         trusted = shrinking & (x - move >= low) & (x - move <= high)
         following = np.where(trusted, x - move, (low + high) / 2)

@@ -84,6 +84,7 @@ def inflated(output: Any, eta: float) -> Any:
     if isinstance(output, Gaussian):
         return Gaussian(output.mean, eta * np.asarray(output.cov))
     if isinstance(output, Draws) and not isinstance(output.values, Mapping):
+        # The mean that the weights give: about the plain one they would move as well as spread.
         mean = np.average(output.values, axis=0, weights=output.weights)
         return replace(output, values=mean + np.sqrt(eta) * (output.values - mean))
     raise InvalidStudy(f"only normal outputs and draws can be inflated, but {type(output).__name__} arrived.")

@@ -11,16 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
-from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from ..distributions import Draws, Normal, as_distribution
 from ..errors import InvalidStudy
-from ..values import stack_values, take
+from ..values import Floats, Generator, Ints, stack_values, take
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Algorithm = Literal["ABC", "noisy ABC"]
 
 #: Levels of the order-statistic summaries.
@@ -54,6 +51,7 @@ def in_ball(centre: ArrayLike, radius: float, rng: Generator) -> Floats:
     """
     middle = np.asarray(centre, float)
     direction = rng.standard_normal(middle.shape)
+    # The volume within r grows like r^k; r uniform would crowd the centre.
     length = radius * rng.random((*middle.shape[:-1], 1)) ** (1 / middle.shape[-1])
     return np.asarray(middle + length * direction / np.sqrt(np.square(direction).sum(-1, keepdims=True)))
 
@@ -118,6 +116,7 @@ class Rejection:
         count = tries = 0
         try:
             while count < self.draws:
+                # Growing, because the rate of acceptance is not known beforehand and may be one in millions.
                 m = min(max(2 * tries, self.draws, 64), self.largest)
                 theta = prior.sample(m, rng)
                 simulated = np.asarray(self.summary(self.simulate(theta, rng)), float)
@@ -228,6 +227,7 @@ class GAndK:
     def quantile(self, z: Floats) -> Floats:
         """Return the residual for a standard normal number."""
         tails = (1 + z * z) ** self.k
+        # tanh(g z / 2) is (1 - exp(-g z)) / (1 + exp(-g z)), which would overflow.
         return np.asarray(self.b * (1 + 0.8 * np.tanh(0.5 * self.g * z)) * z * tails)
 
     def simulate(self, theta: ArrayLike, rng: Generator) -> Floats:
@@ -281,9 +281,8 @@ class LocationRejection:
         observed = _observed(self, order_summaries(np.atleast_2d(data)), rng)
         # In units of the belief: it is N(0, 1) from here on.
         mean, sd = float(np.asarray(belief.mean)), float(np.asarray(belief.sd))
-        accepted = mean + sd * _Sampler(self.model, (observed - mean) / sd, self.tolerance / sd, sd).draw(
-            self.draws, rng
-        )
+        sampler = _Sampler(self.model, (observed - mean) / sd, self.tolerance / sd, sd)
+        accepted = mean + sd * sampler.draw(self.draws, rng)
         return Draws(accepted[:, 0] if data.ndim == 1 else accepted)
 
 
@@ -304,6 +303,8 @@ class _Sampler:
 
     def best(self, gap: Floats) -> Floats:
         """Bound the probability of the accepted interval of theta, given the observed less the simulated maximum."""
+        # Accepted theta lie within the tolerance of the maximum's gap, on an interval no longer than five equal gaps
+        # leave. It is most probable at the end that is nearest to the belief's mean.
         half = self.tolerance / len(_LEVELS) ** 0.5
         return _interval(np.maximum(np.abs(gap) - (self.tolerance - half), 0.0), half)
 
@@ -336,6 +337,7 @@ class _Sampler:
                 log_u = log_u - _log_ratio(order, above, len(who), rng)
                 gap -= weight * self.residual(special.ndtri(np.exp(log_u)))
                 above = order
+            # Sums of squares about the mean, summary by summary: they only grow, and too large ones fit no theta.
             squares += np.square(gap - mean) * (summaries / (summaries + 1))
             mean = mean + (gap - mean) / (summaries + 1)
             summaries += 1
@@ -358,14 +360,19 @@ class _Maxima:
         self, residual: Callable[[Floats], Floats], size: int, observed: Floats, best: Callable[[Floats], Floats]
     ) -> None:
         self.residual, self.size, self.observed = residual, size, observed
-        z = _inverse(residual, observed[:, None] + _STEPS)
+        # Roughly the z of these residuals: where an envelope steps need not be exact, only known.
+        table, x = np.sinh(np.linspace(-5, 5, 4001)), observed[:, None] + _STEPS
+        z = np.where(np.isinf(x), x, np.interp(x, residual(table), table))
+        # A model's quantile need not take infinities.
         gap = observed[:, None] - residual(np.clip(z, -1e50, 1e50))
         gap[:, 0], gap[:, -1] = np.inf, -np.inf
         inner = np.where(gap[:, 1:] * gap[:, :-1] <= 0, 0.0, np.minimum(np.abs(gap[:, 1:]), np.abs(gap[:, :-1])))
         self.height = best(inner)
         log_cdf = size * special.log_ndtr(z)
         self.lower, self.upper = np.exp(log_cdf), -np.expm1(log_cdf)
-        mass = np.maximum(self._mass() * self.height, 0.0)
+        # Each difference from the tail in which it is accurate.
+        high, low = -np.diff(self.upper, axis=1), np.diff(self.lower, axis=1)
+        mass = np.maximum(np.where(self.upper[:, :-1] < 0.5, high, low) * self.height, 0.0)
         total = mass.sum(1, keepdims=True)
         if not (total > 0).all():
             raise InvalidStudy(
@@ -373,11 +380,6 @@ class _Maxima:
                 f"matched in double precision; check the data, or widen the belief or the tolerance."
             )
         self.cumulative = np.cumsum(mass / total, axis=1)[:, :-1]
-
-    def _mass(self) -> Floats:
-        # Each difference from the tail in which it is accurate.
-        high, low = -np.diff(self.upper, axis=1), np.diff(self.lower, axis=1)
-        return np.asarray(np.where(self.upper[:, :-1] < 0.5, high, low))
 
     def draw(self, who: Ints, rng: Generator) -> tuple[Floats, Floats, Floats]:
         """Return for each entry of ``who`` the log probability below the largest residual, the gap and the height."""
@@ -391,15 +393,9 @@ class _Maxima:
                 np.log(self.lower[who, step] + share * (self.lower[who, step + 1] - self.lower[who, step])),
             )
         log_u = log_cdf / self.size
+        # From the upper tail: near 1 the probability itself has no digits left.
         z = -special.ndtri(-np.expm1(log_u))
         return log_u, self.observed[who] - self.residual(z), self.height[who, step]
-
-
-def _inverse(residual: Callable[[Floats], Floats], x: Floats) -> Floats:
-    """Return roughly the z with that residual: where an envelope steps need not be exact, only known."""
-    table = np.sinh(np.linspace(-5, 5, 4001))
-    z = np.interp(x, residual(table), table)
-    return np.where(np.isinf(x), x, z)
 
 
 def _interval(distance: ArrayLike, half: ArrayLike) -> Floats:
@@ -416,6 +412,7 @@ def _truncated(centre: Floats, half: Floats, rng: Generator) -> Floats:
 
 def _log_ratio(order: int, above: int, n: int, rng: Generator) -> Floats | float:
     """Draw -log of u_(order) / u_(above), order statistics of uniforms: a sum of exponentials by Renyi's theorem."""
+    # A beta number costs about as much as a dozen exponentials.
     if above - order > 12:
         return -np.log(rng.beta(order, above - order, n))
     rates = 1 / np.arange(order, above)
@@ -425,7 +422,9 @@ def _log_ratio(order: int, above: int, n: int, rng: Generator) -> Floats | float
 def _next_proposals(draws: int, count: Ints, tries: Ints) -> Ints:
     """Return the datasets to propose for, repeated: as often as their rate so far suggests, up to one sweep."""
     pending = np.flatnonzero(count < draws)[:_SWEEP]
+    # Before anything is known, one proposal in four is taken to be accepted.
     hope = (draws - count[pending]) * (tries[pending] + 4) / (count[pending] + 1)
+    # A tenth more than expected, or most datasets would need another sweep for their last draws.
     often = np.minimum(np.ceil(1.1 * hope), _SWEEP).astype(np.int64)
     few = max(int(np.searchsorted(np.cumsum(often), _SWEEP, side="right")), 1)
     return np.repeat(pending[:few], often[:few])

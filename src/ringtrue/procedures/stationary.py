@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..distributions import Gaussian
 from ..errors import InvalidStudy
-
-Floats = NDArray[np.float64]
+from ..values import Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +34,16 @@ class _Stationary:
         if not isinstance(belief, Gaussian):
             raise InvalidStudy(f"{type(self).__name__} needs a Gaussian belief, but {type(belief).__name__} arrived.")
         error = np.linalg.matrix_power(np.eye(len(self._matrix)) - self.correction @ self._matrix, self.steps)
-        self._refuse_degenerate(error)
+        values = np.linalg.svd(error, compute_uv=False)
+        # Squared in the covariance: beyond what a Cholesky factor resolves.
+        if values[-1] <= 1e-7 * max(values[0], 1.0):
+            raise InvalidStudy(
+                f"{type(self).__name__} solves the system to rounding along at least one direction (singular value "
+                f"{values[-1]:.2g} of its error matrix), so its output is degenerate and cannot be tested there; "
+                f"choose another step size or fewer steps."
+            )
         solution = np.linalg.solve(self._matrix, np.asarray(y, float)[..., None])[..., 0]
+        # G^k m + (I - G^k) theta about theta: digits are not lost in I - G^k when the iteration has nearly converged.
         mean = solution + (np.asarray(belief.mean) - solution) @ error.T
         cov = error @ np.asarray(belief.cov) @ error.T
         return Gaussian(mean, np.broadcast_to((cov + cov.T) / 2, (*mean.shape[:-1], *cov.shape)))
@@ -55,17 +62,6 @@ class _Stationary:
                 f"{self.steps} steps arrived."
             )
         return matrix
-
-    def _refuse_degenerate(self, error: Floats) -> None:
-        values = np.linalg.svd(error, compute_uv=False)
-        if values[-1] <= 1e-7 * max(
-            values[0], 1.0
-        ):  # squared in the covariance: beyond what a Cholesky factor resolves
-            raise InvalidStudy(
-                f"{type(self).__name__} solves the system to rounding along at least one direction (singular value "
-                f"{values[-1]:.2g} of its error matrix), so its output is degenerate and cannot be tested there; "
-                f"choose another step size or fewer steps."
-            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from ..distributions import stack
 from ..errors import InvalidStudy
+from ..values import Floats
 from .laplace import Laplace, Target, as_target, finite
-
-Floats = NDArray[np.float64]
 
 #: Points of the product rule by default, spent on as many per dimension as that allows, between 3 and 32.
 _POINTS = 250
@@ -69,22 +68,23 @@ class GaussianVariational:
         if self.data_ndim is not None and np.ndim(y) > self.data_ndim:
             return stack([self(belief, one) for one in y])
         target, draws = as_target(self, belief, y)
-        objective = _Objective(target, *_product_rule(draws.shape[1], self.nodes), self._free(draws.shape[1]))
+        d = draws.shape[1]
+        # The entries of the Cholesky factor that may differ from zero.
+        free = np.tril_indices(d) if self.family == "full" else np.diag_indices(d)
+        objective = _Objective(target, *_product_rule(d, self.nodes), free)
         return target.output(*objective.least(_starts(self, target, draws)))
-
-    def _free(self, d: int) -> tuple[NDArray[np.intp], ...]:
-        """Return the entries of the Cholesky factor that may differ from zero."""
-        return np.tril_indices(d) if self.family == "full" else np.diag_indices(d)
 
 
 def _product_rule(d: int, nodes: int | None) -> tuple[Floats, Floats]:
     """Return points (k, d) and weights (k,) of the Gauss-Hermite rule for d independent standard normals."""
+    # A root may come out just below a whole number, as 64^(1/3) does.
     each = nodes or min(max(int(_POINTS ** (1 / d) + 1e-9), 3), 32)
     if each**d > _MOST_POINTS:
         raise InvalidStudy(
             f"a product rule of at most {_MOST_POINTS} points is needed, but {each} nodes in {d} dimensions arrived; "
             f"take fewer nodes, or another method beyond about 10 dimensions."
         )
+    # Its weights sum to sqrt(2 pi), the mass of exp(-x^2 / 2).
     x, w = np.polynomial.hermite_e.hermegauss(each)
     points = np.stack(np.meshgrid(*[x] * d, indexing="ij"), axis=-1).reshape(-1, d)
     weights = np.stack(np.meshgrid(*[w / w.sum()] * d, indexing="ij"), axis=-1).reshape(-1, d).prod(axis=1)
@@ -133,8 +133,10 @@ class _Objective:
         mean, factor = self._unpacked(packed)
         at = mean + self.points @ factor.T
         density = self.weights @ np.array([self.target.log_density(x) for x in at])
+        # In units of q, not of the belief, which may be wider by any factor.
         steps = 1e-3 * np.sqrt(np.square(factor).sum(axis=1))
         slopes = self.weights[:, None] * finite([self.target.gradient(x, steps) for x in at])
+        # The slope of E log p(mean + L x) by L is E[grad x']; by the logarithm of an entry it is that times the entry.
         by_factor = slopes.T @ self.points
         diagonal = np.diag_indices(len(mean))
         by_factor[diagonal] = by_factor[diagonal] * factor[diagonal] + 1  # of the entropy, log det L

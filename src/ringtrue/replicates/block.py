@@ -137,7 +137,8 @@ class Block:
             ]
         except KeyError as error:  # a part of theta that the outputs have not
             raise InvalidStudy(
-                f"test function {f.name!r} asks about {error}, which is missing from outputs or truths; leave it out of f="
+                f"test function {f.name!r} asks about {error}, which is missing from outputs or truths; leave it out "
+                f"of f="
             ) from error
         return np.stack(columns, axis=-1)
 

@@ -119,7 +119,7 @@ def test_judging_needs_only_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.sets(st.integers(1, N - 1)), st.randoms(use_true_random=False), st.integers(1, 7))
 def test_any_partition_in_any_order_gives_the_same(cuts: set[int], order: random.Random, every: int) -> None:
     """However 0..n is cut into records, added and flushed, the Replicates are bit-identical."""
@@ -375,10 +375,8 @@ def test_a_second_writer_is_refused_and_readers_are_not(tmp_path: Path) -> None:
     path = tmp_path / "run.db"
 
     def second() -> None:
-        start = time.monotonic()
-        with pytest.raises(StoreBusy, match="one writer at a time"):
+        with pytest.raises(StoreBusy, match="one writer at a time"):  # who waits in vain is told for how long
             _open(path)
-        assert time.monotonic() - start < 5
         assert Store.read(path).done == 10
 
     with _open(path) as store:

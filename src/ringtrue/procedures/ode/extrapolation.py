@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidStudy
+from ...values import Floats
 from .problem import Flow, InitialValueProblem, Rows, need_solution
 from .solution import GaussianSolution, Process
 
-Floats = NDArray[np.float64]
 #: Values (n,) and gradients (n, p) of the problems ``rows`` at parameters (n, p).
 Objective = Callable[[Floats, Rows], tuple[Floats, Floats]]
+Bounds = tuple[Floats, Floats]
 
 #: Problems fitted together: enough to spread the cost of Python, few enough for a processor's cache.
 _TOGETHER = 500
@@ -117,6 +118,7 @@ class BBPN:
                 f"BBPN needs steps that divide the span, at least in two, but {tuple(self.steps)} and a span of "
                 f"{span:g} arrived; change the steps."
             )
+        # Solutions in a and b equal steps meet gcd(a, b) times.
         meetings = math.gcd(*map(int, counts))
         if self.grid == "common" and meetings < 2:
             raise InvalidStudy(
@@ -141,7 +143,11 @@ class BBPN:
         for k in range(count):
             t = first + k * h
             slope = flow(t, x, rows)
-            x = x + h * (self._first(flow, t, x, slope, h, rows) if before is None else 1.5 * slope - 0.5 * before)
+            if before is not None:
+                # Two-step Adams-Bashforth; it has no slope before the first step.
+                x = x + h * (1.5 * slope - 0.5 * before)
+            else:
+                x = x + h * (slope if self.start == "euler" else flow(t + h / 2, x + h / 2 * slope, rows))
             kept = (np.abs(x) < _LARGEST).all(axis=0)
             if not kept.all():
                 flow.lose(rows[~kept], f"the solution with step {h:g} diverged at t = {t + h:g}")
@@ -151,9 +157,6 @@ class BBPN:
             if (k + 1) * meetings % count == 0:
                 found[(k + 1) * meetings // count - 1][:, rows] = x
         return found.transpose(2, 1, 0)
-
-    def _first(self, flow: Flow, t: float, x: Floats, slope: Floats, h: float, rows: Rows) -> Floats:
-        return slope if self.start == "euler" else flow(t + h / 2, x + h / 2 * slope, rows)
 
 
 def _lose_unfit(flow: Flow, data: Floats, steps: Floats) -> None:
@@ -195,7 +198,7 @@ class _Design:
         return np.asarray((self.steps**-self.order)[None, None, :, None])
 
     @property
-    def bounds(self) -> tuple[Floats, Floats]:
+    def bounds(self) -> Bounds:
         """The bounds of the logarithms of lt, lh, rG and rE."""
         lengths = [10 * max(2.0, float(np.ptp(points))) for points in (self.times, self.steps)]
         return np.full(4, np.log(_LEAST)), np.log([*lengths, 10.0, 10.0])
@@ -218,12 +221,14 @@ class _Chain:
         shape = [1, 1, 1, 1]
         shape[axis] = len(points) - 1
         ahead = (slice(None),) * axis
-        self._first, self._rest, self._most = (
-            (*ahead, part) for part in (slice(1), slice(1, None), slice(len(points) - 1))
-        )
+        parts = slice(1), slice(1, None), slice(len(points) - 1)
+        self._first, self._rest, self._most = ((*ahead, part) for part in parts)
         self.gaps = np.diff(points).reshape(shape) / length
         self.decay = np.exp(-self.gaps)
         self.spread = np.sqrt(_fresh(self.gaps))
+        # And its slope by the logarithm of the length.
+        self.log_determinant = 2 * _total(np.log(self.spread))
+        self.log_determinant_slope = -2 * _total(self.gaps * np.square(self.decay / self.spread))
 
     def whitened(self, x: Floats) -> Floats:
         """Return uncorrelated coordinates of unit variance."""
@@ -251,23 +256,14 @@ class _Chain:
         change *= 2 * self.gaps * self.decay / self.spread
         return _total(change)
 
-    @property
-    def log_determinant(self) -> Floats:
-        return 2 * _total(np.log(self.spread))
-
-    @property
-    def log_determinant_slope(self) -> Floats:
-        return -2 * _total(self.gaps * np.square(self.decay / self.spread))
-
 
 def _total(x: Floats) -> Floats:
     """Return the sum over all axes but the first, in an order that does not depend on the number of problems."""
     return np.asarray(np.ascontiguousarray(x).reshape(len(x), math.prod(x.shape[1:])).sum(axis=-1))
 
 
-@dataclass(frozen=True, eq=False)
 class _Conditional:
-    """What data say about the process given its hyperparameters, in units of sigma.
+    """What data (n, d, H, T) say about the process given the logarithms (n, 4) of lt, lh, rG and rE, sigma being 1.
 
     At every time the solutions are combined to one, y, that has all they say about h = 0. It errs with variance
     ``noise`` and the same correlation in time as the process g, of which it leaves the fraction noise / (rG + noise);
@@ -275,77 +271,36 @@ class _Conditional:
     squares: of the errors, of g and of beta.
     """
 
-    design: _Design
-    logs: Floats  # (n, 4): of lt, lh, rG, rE
-    data: Floats  # (n, d, H, T)
-
-    @cached_property
-    def ratios(self) -> Floats:
-        """The rG and rE, (2, n, 1, 1, 1)."""
-        return np.exp(self.logs.T[2:, :, None, None, None])
-
-    @cached_property
-    def time(self) -> _Chain:
-        return _Chain(self.design.times, np.exp(self.logs[:, 0, None, None, None]), axis=3)
-
-    @cached_property
-    def step(self) -> _Chain:
-        return _Chain(self.design.steps, np.exp(self.logs[:, 1, None, None, None]), axis=2)
-
-    @cached_property
-    def white_scale(self) -> Floats:
-        return self.step.whitened(self.design.scale)
-
-    @cached_property
-    def precision(self) -> Floats:
-        """One over the variance of y's error, in units of rE, (n, 1, 1, 1)."""
-        return _total(np.square(self.white_scale))[:, None, None, None]
-
-    @cached_property
-    def noise(self) -> Floats:
-        return np.asarray(self.ratios[1] / self.precision)
-
-    @cached_property
-    def spread(self) -> Floats:
-        """The variance of y less polynomials, (n, 1, 1, 1)."""
-        return np.asarray(self.ratios[0] + self.noise)
-
-    @cached_property
-    def y(self) -> Floats:
-        """The combined solutions, (n, d, 1, T)."""
-        blend = self.design.scale * self.step.solved(self.white_scale) / self.precision
-        return np.asarray(blend.swapaxes(2, 3) @ self.data)
-
-    @cached_property
-    def white_basis(self) -> Floats:
-        """The polynomials whitened, (n, 1, 2, T)."""
-        return self.time.whitened(self.design.basis[None, None])
-
-    @cached_property
-    def root(self) -> Floats:
-        """A root of (B B' + spread)^{-1}, B the whitened polynomials, (n, 2, 2)."""
-        return _inverse_root(self.white_basis[:, 0], self.spread[:, 0, 0, 0])
-
-    @cached_property
-    def beta(self) -> Floats:
-        """The coefficients of the polynomials, (n, d, 2)."""
+    def __init__(self, design: _Design, logs: Floats, data: Floats) -> None:
+        self.design, self.data = design, data
+        self.time = _Chain(design.times, np.exp(logs[:, 0, None, None, None]), axis=3)
+        self.step = _Chain(design.steps, np.exp(logs[:, 1, None, None, None]), axis=2)
+        # The rG and rE, (2, n, 1, 1, 1).
+        self.ratios = np.exp(logs.T[2:, :, None, None, None])
+        self.white_scale = self.step.whitened(design.scale)
+        # One over the variance of y's error, in units of rE, (n, 1, 1, 1).
+        self.precision = _total(np.square(self.white_scale))[:, None, None, None]
+        self.noise = self.ratios[1] / self.precision
+        # The variance of y less polynomials, (n, 1, 1, 1).
+        self.spread = self.ratios[0] + self.noise
+        # The combined solutions, (n, d, 1, T).
+        blend = design.scale * self.step.solved(self.white_scale) / self.precision
+        self.y = blend.swapaxes(2, 3) @ data
+        # The polynomials B whitened, (n, 1, 2, T), and a root of (B B' + spread)^{-1}, (n, 2, 2).
+        self.white_basis = self.time.whitened(design.basis[None, None])
+        self.root = _inverse_root(self.white_basis[:, 0], self.spread[:, 0, 0, 0])
+        # The coefficients of the polynomials, (n, d, 2), and what these leave of y, (n, d, 1, T).
         scores = self.time.whitened(self.y)[:, :, 0] @ self.white_basis[:, 0].swapaxes(1, 2)
-        return np.asarray(scores @ self.root @ self.root.swapaxes(1, 2))
-
-    @cached_property
-    def left(self) -> Floats:
-        """What polynomials leave of y, (n, d, 1, T)."""
-        return np.asarray(self.y - (self.beta @ self.design.basis)[:, :, None])
-
-    @cached_property
-    def g(self) -> Floats:
-        return np.asarray(self.left * (self.ratios[0] / self.spread))
+        self.beta = scores @ self.root @ self.root.swapaxes(1, 2)
+        self.left = self.y - (self.beta @ design.basis)[:, :, None]
+        self.g = self.left * (self.ratios[0] / self.spread)
 
     def likelihood(self) -> tuple[Floats, Floats, Floats]:
         """Return minus its logarithm, maximised over sigma, with gradient (n, 4) by the logarithms; and sigma^2."""
         d, count = self.data.shape[1], math.prod(self.data.shape[1:])
         square, square_slopes = self._square()
         determinant, determinant_slopes = self._determinant()
+        # The best sigma^2 is square / count; with it the exponent is a constant.
         gradient = 0.5 * (count * square_slopes / square + d * determinant_slopes)
         return 0.5 * (count * np.log(square) + d * determinant), gradient.T, square / count
 
@@ -418,7 +373,7 @@ _DECREMENT = 1e-12
 _FLAT = 1e-12
 
 
-def _minimised(objective: Objective, start: Floats, bounds: tuple[Floats, Floats]) -> Floats:
+def _minimised(objective: Objective, start: Floats, bounds: Bounds) -> Floats:
     """Return local minima (n, p) of n functions between bounds, by damped Newton steps for all at once.
 
     Second derivatives are differences of gradients; their negative eigenvalues count by size, so that steps lead
@@ -431,9 +386,11 @@ def _minimised(objective: Objective, start: Floats, bounds: tuple[Floats, Floats
     for _ in range(_ITERATIONS):
         trial, decrement = _newton(x[rows], gradient[rows], hessian[rows], damping[rows], bounds)
         found, slopes = objective(trial, rows)
+        # On a plateau the last digit decides nothing, and a step must not be refused for it.
         better = found <= value[rows] + 1e-14 * np.abs(value[rows])
         moved = rows[better]
         x[moved], value[moved], gradient[moved] = trial[better], found[better], slopes[better]
+        # Levenberg and Marquardt's rule: trust the curvature more after a success, less after a failure.
         damping[rows] = np.maximum(damping[rows] * np.where(better, 0.1, 5.0), 1e-10)
         going = (decrement > _DECREMENT) & (damping[rows] < 1e12)
         rows, moved = rows[going], rows[going & better]
@@ -445,14 +402,13 @@ def _minimised(objective: Objective, start: Floats, bounds: tuple[Floats, Floats
 
 def _differenced(objective: Objective, x: Floats, gradient: Floats, rows: Rows) -> Floats:
     """Return second derivatives (n, p, p)."""
+    # One-sided: gradients are exact, and a step needs but a few digits of curvature.
     columns = [(objective(x + nudge, rows)[1] - gradient) / _NUDGE for nudge in _NUDGE * np.eye(x.shape[1])]
     matrix = np.nan_to_num(np.stack(columns, axis=-1))
     return np.asarray(0.5 * (matrix + matrix.swapaxes(1, 2)))
 
 
-def _newton(
-    x: Floats, gradient: Floats, hessian: Floats, damping: Floats, bounds: tuple[Floats, Floats]
-) -> tuple[Floats, Floats]:
+def _newton(x: Floats, gradient: Floats, hessian: Floats, damping: Floats, bounds: Bounds) -> tuple[Floats, Floats]:
     """Return damped Newton points between bounds, and twice the decrease that undamped ones would promise."""
     lower, upper = bounds
     pinned = ((x <= lower) & (gradient > 0)) | ((x >= upper) & (gradient < 0))
@@ -511,48 +467,34 @@ class Extrapolation(Process):
 
     def _at(self, times: Floats) -> tuple[Floats, Floats]:
         """Return means (n, d, k) and the covariance of every component, (n, k, k)."""
-        t, rg = self._clock(times), self.hyperparameters[:, 2, None, None]
-        between = _Between(self.design.times, t, self.hyperparameters[:, 0, None])
-        mean = self.beta @ _polynomials(t) + self.g @ between.weights
-        left = _polynomials(t) - self.design.basis @ between.weights * (rg / (rg + self.noise))
-        coefficients = left.swapaxes(1, 2) @ self.root
-        # Each term is a covariance of its own, so that nothing cancels.
-        cov = rg * between.bridge + rg * self.noise / (rg + self.noise) * between.explained
-        return mean, self.scale[:, None, None] * (cov + coefficients @ coefficients.swapaxes(1, 2))
-
-    def _clock(self, times: Floats) -> Floats:
-        """Return times counted from the start of the span; refuse those without a law."""
-        own = self.design.times
+        own, rg = self.design.times, self.hyperparameters[:, 2, None, None]
+        # The end less the start of the span may be beyond the last time by rounding.
         t = np.minimum(times - self.design.origin, own[-1])
         if len(own) == 1 and (t != own[-1]).any():
             raise InvalidStudy(
                 f"BBPN with grid='final' has a law at the end of the span only, t = {self.design.origin + own[-1]:g}, "
                 f"but {times} arrived; take grid='common'."
             )
-        return np.asarray(t)
+        between = _Between(self.design.times, t, self.hyperparameters[:, 0, None])
+        mean = self.beta @ _polynomials(t) + self.g @ between.weights
+        left = _polynomials(t) - self.design.basis @ between.weights * (rg / (rg + self.noise))
+        coefficients = left.swapaxes(1, 2) @ self.root
+        # Each term is a covariance of its own, so that nothing cancels.
+        cov = rg * between.bridge + rg * self.noise / (rg + self.noise) * between.explained
+        # Times sigma^2, as the model has it; the authors' code multiplies by sigma.
+        return mean, self.scale[:, None, None] * (cov + coefficients @ coefficients.swapaxes(1, 2))
 
 
-@dataclass(frozen=True, eq=False)
 class _Between:
     """A process of unit variance and exponential correlation at times up to the last of some points, given it there."""
 
-    points: Floats
-    times: Floats  # (k,)
-    length: Floats  # (n, 1)
-
-    @cached_property
-    def after(self) -> Rows:
-        """The number of the first point that is not before each time."""
-        return np.searchsorted(self.points, self.times)
-
-    @cached_property
-    def back(self) -> Floats:
-        """The distance from the point before, (n, k); infinite if there is none."""
-        return np.asarray((self.times - np.append(-np.inf, self.points)[self.after]) / self.length)
-
-    @cached_property
-    def ahead(self) -> Floats:
-        return np.asarray((self.points[self.after] - self.times) / self.length)
+    def __init__(self, points: Floats, times: Floats, length: Floats) -> None:
+        self.points, self.times, self.length = points, times, length
+        # The number of the first point that is not before each time.
+        self.after = np.searchsorted(points, times)
+        # The distance from the point before, (n, k), infinite if there is none; and to the point after.
+        self.back = (times - np.append(-np.inf, points)[self.after]) / length
+        self.ahead = (points[self.after] - times) / length
 
     @cached_property
     def weights(self) -> Floats:

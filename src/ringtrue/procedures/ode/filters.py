@@ -13,23 +13,21 @@ no eigenvalue more negative than rounding. Nothing here knows beliefs or studies
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import factorial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidStudy
+from ...values import Floats
 from .jets import derivatives
-from .problem import Flow, InitialValueProblem, need_solution
+from .problem import Flow, InitialValueProblem, Rows, need_solution
 from .solution import GaussianSolution, Process
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
 
 #: Numbers in a batch's covariances: few enough for the processor's cache, enough to spread the cost of Python.
 _TOGETHER = 2**17
@@ -41,38 +39,25 @@ _COLLAPSED, _ENDLESS = 1e-12, 100_000
 def _noise(order: int) -> Floats:
     """Return the covariance of the scaled process noise of one component."""
     i = np.arange(order + 1)
+    # The integral over a unit step of s^(q - i) s^(q - j), factorials being part of the units.
     return np.asarray(1 / (2 * order + 1 - i[:, None] - i))
 
 
-@dataclass(frozen=True, eq=False)
 class _Units:
     """The units of states in steps of given lengths."""
 
-    order: int
-    block: int
-    state: Floats  # (D, n)
-
-    @classmethod
-    def of(cls, h: Floats, order: int, block: int) -> _Units:
+    def __init__(self, h: Floats, order: int, block: int) -> None:
+        self.order, self.block = order, block
+        # h^(q - i + 1/2) / (q - i)!: in these units transition and noise are the same for every h.
         powers = np.stack([h ** (order - i) / factorial(order - i) for i in range(order + 1)]) * np.sqrt(h)
-        return cls(order, block, np.repeat(powers, block, axis=0))
-
-    @property
-    def mean(self) -> Floats:
-        return self.state[:, None]
-
-    @property
-    def cov(self) -> Floats:
-        return np.asarray(self.state[:, None] * self.state)
-
-    @property
-    def slope(self) -> Floats:
-        """The unit of first derivatives, and of residuals of the equation."""
-        return np.asarray(self.state[self.block])
+        state = np.repeat(powers, block, axis=0)
+        # Of means (D, c, n) and covariances (D, D, n), and of first derivatives and of residuals of the equation.
+        self.mean, self.cov, self.slope = state[:, None], state[:, None] * state, state[block]
 
     def ahead(self, x: Floats) -> Floats:
         """Return scaled states (D, ..., n) a step later: Pascal's triangle times their derivatives."""
         parts = x.copy().reshape(self.order + 1, -1)
+        # Neighbours added up make Pascal's triangle, without a product of matrices.
         for k in range(self.order, 0, -1):
             parts[:k] += parts[1 : k + 1]
         return parts.reshape(x.shape)
@@ -91,6 +76,7 @@ class _Units:
 
 def _times(a: Floats, b: Floats) -> Floats:
     """Return matrices (k, l, n) times (l, m, n), summed in one order however many problems there are."""
+    # einsum and matmul choose their order of summation by shape, and with it the last digits.
     found = a[:, 0, None] * b[None, 0]
     for j in range(1, len(b)):
         found += a[:, j, None] * b[None, j]
@@ -115,12 +101,6 @@ def _whiten(root: Floats, x: Floats) -> Floats:
         found[j] = np.where(root[j, j] == 0, 0.0, found[j] / root[j, j])
         found[j + 1 :] -= root[j + 1 :, j, None] * found[j]
     return found
-
-
-def _unwhiten(root: Floats, x: Floats) -> Floats:
-    """Return root'^{-1} x for x (k, m, n)."""
-    flipped = np.ascontiguousarray(np.swapaxes(root, 0, 1)[::-1, ::-1])
-    return _whiten(flipped, x[::-1])[::-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +164,7 @@ class _Sweep:
 
     def units(self, h: Floats) -> _Units:
         """Return the units of steps."""
-        return _Units.of(h, self.rule.order, self.block)
+        return _Units(h, self.rule.order, self.block)
 
     def _first(self, start: Floats) -> Floats:
         """Return the first step: a hundredth of the time to change by one's own size."""
@@ -198,6 +178,7 @@ class _Sweep:
     @property
     def _count(self) -> int:
         """The number of steps, if they are fixed."""
+        # A span of 10 in steps of 0.1 is 100 of them, not a hundred and first of 2e-14.
         return 0 if self.rule.step is None else int(np.ceil((self.end - self.begin) / self.rule.step - 1e-9))
 
     def run(self) -> _Sweep:
@@ -250,6 +231,7 @@ class _Sweep:
         if not self._count:
             return np.where(h >= self.end - t, self.end, t + h)
         steps = self.accepted[active] + 1
+        # Multiplied, because rounding adds up in sums.
         return np.where(steps == self._count, self.end, self.begin + steps * h)
 
     def _tried(self, active: Rows, until: Floats, units: _Units, scaled: Floats) -> tuple[Floats, Floats | None]:
@@ -262,6 +244,7 @@ class _Sweep:
 
     def _judged(self, steps: _Steps, units: _Units, residual: Floats) -> tuple[Floats, Floats]:
         """Return the local diffusion, and the local error in units of the tolerance."""
+        # Without the covariance before the step, as Schober et al. do: the error is that of this step alone.
         local = steps.local(self.rule.order)
         diffusion = np.square(_whiten(_factor(local), residual)).sum((0, 1)) / (residual.size / residual.shape[-1])
         size = np.einsum("iin->in", local)[:, None] * (diffusion * units.slope**2)
@@ -271,6 +254,7 @@ class _Sweep:
     def _adapt(self, steps: _Steps, error: Floats, until: Floats) -> None:
         """Choose the next step by the error of this one; one that is nan asks for a shorter step."""
         active, bad = steps.rows, ~(error < 1)
+        # The factors of probnum's solver.
         factor = np.clip(0.95 * error ** (-1 / (self.rule.order + 1)), 0.2, 10)
         self.h[active] = steps.length * np.where(np.isnan(factor), 0.2, factor)
         self.rejected[active[bad]] += 1
@@ -298,6 +282,7 @@ class _Sweep:
 
     def covariances(self) -> list[Floats]:
         """Return the covariances before each entry of the log, by repeating the filter."""
+        # Keeping them would take D / c times the memory of the means.
         cov, before = np.zeros_like(self.cov), []
         for steps in self.log:
             before.append(cov[..., steps.rows])
@@ -379,10 +364,13 @@ def _gain(cov: Floats, units: _Units, diffusion: Floats) -> tuple[Floats, Floats
     """
     after, cross = units.predicted(cov, diffusion)
     root = _factor(after)
-    weights = _unwhiten(root, _whiten(root, cross))
+    # Solving with the transposed factor is solving with it flipped in both axes.
+    flipped = np.ascontiguousarray(np.swapaxes(root, 0, 1)[::-1, ::-1])
+    weights = _whiten(flipped, _whiten(root, cross)[::-1])[::-1]
     gain = np.ascontiguousarray(np.swapaxes(weights, 0, 1))
     one = np.eye(len(cov))[..., None]
     kept = one - _times(gain, units.ahead(one))
+    # (1 - G A) P (1 - G A)' + G Q G', Joseph's form: P - G (A P A' + Q) G' may lose its sign.
     noise: Floats = np.asarray(np.kron(_noise(units.order), np.eye(units.block))[..., None], float)
     rest = _times(_times(kept, cov), np.swapaxes(kept, 0, 1))
     return gain, rest + _times(_times(gain, noise) * diffusion, weights)
@@ -395,30 +383,22 @@ class Filtered(Process):
     ----------
     exact
         Whether a problem's derivatives at the start were exact; if not, they were fitted.
+    accepted, rejected
+        The numbers of steps taken, and of steps tried and not taken, per problem.
     """
 
     def __init__(self, end: float, sweeps: list[_Sweep], exact: NDArray[np.bool_]) -> None:
         self._end, self._sweeps, self.exact = end, sweeps, exact
+        self.accepted = np.concatenate([sweep.accepted for sweep in sweeps])
+        self.rejected = np.concatenate([sweep.rejected for sweep in sweeps])
         self._known: dict[float, tuple[Floats, Floats]] = {}
-
-    @property
-    def accepted(self) -> Rows:
-        """The number of steps taken, per problem."""
-        return np.concatenate([sweep.accepted for sweep in self._sweeps])
-
-    @property
-    def rejected(self) -> Rows:
-        """The number of steps tried and not taken, per problem."""
-        return np.concatenate([sweep.rejected for sweep in self._sweeps])
 
     def moments(self, t: float) -> tuple[Floats, Floats]:
         """Return means and variances at one time, (d, n) each."""
         if t not in self._known:
             parts = [_marginal(*self._at(sweep, np.array([t]))) for sweep in self._sweeps]
-            self._known[t] = (
-                np.concatenate([mean for mean, _ in parts], axis=-1),
-                np.concatenate([variance for _, variance in parts], axis=-1),
-            )
+            means, variances = zip(*parts, strict=True)
+            self._known[t] = np.concatenate(means, axis=-1), np.concatenate(variances, axis=-1)
         return self._known[t]
 
     def joint(self, times: Sequence[float]) -> tuple[Floats, Floats]:
@@ -462,6 +442,9 @@ class _ExtendedKalman(ABC):
     step: float | None = None
     diffusion: Literal["dynamic", "constant"] = "dynamic"
 
+    #: Whether the Jacobian is used.
+    _linearised: ClassVar[bool]
+
     def __post_init__(self) -> None:
         name = type(self).__name__
         whole = isinstance(self.order, int | np.integer) and not isinstance(self.order, bool)
@@ -473,11 +456,6 @@ class _ExtendedKalman(ABC):
             raise InvalidStudy(f"{name} needs a positive step, or None to adapt it, but {self.step} arrived.")
         if self.diffusion not in ("dynamic", "constant"):
             raise InvalidStudy(f"{name} needs diffusion 'dynamic' or 'constant', but {self.diffusion!r} arrived.")
-
-    @property
-    @abstractmethod
-    def _linearised(self) -> bool:
-        """Whether the Jacobian is used."""
 
     def _block(self, d: int) -> int:
         """Return how many components are correlated."""
@@ -530,9 +508,7 @@ class EK0(_ExtendedKalman):
     True
     """
 
-    @property
-    def _linearised(self) -> bool:
-        return False
+    _linearised = False
 
 
 @dataclass(frozen=True)
@@ -564,6 +540,4 @@ class EK1(_ExtendedKalman):
     True
     """
 
-    @property
-    def _linearised(self) -> bool:
-        return True
+    _linearised = True

@@ -7,7 +7,7 @@ near the start instead. Nothing here knows filters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, partial
 from math import factorial
 from numbers import Real
@@ -16,12 +16,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .problem import Flow
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
+from ...values import Floats
+from .problem import Flow, Rows
 
 _EPS = float(np.finfo(float).eps)
+
+
+def _lifted(operation: Callable[[Floats, Floats], Floats]) -> Any:
+    """Return a method of jets from an operation on coefficients; it refuses what is neither a jet nor a number."""
+
+    def method(self: Jet, other: Any) -> Any:
+        b = self._like(other)
+        return NotImplemented if b is None else Jet(operation(self.coefficients, b))
+
+    return method
+
+
+def _product(a: Floats, b: Floats) -> Floats:
+    return np.stack([sum(a[j] * b[k - j] for j in range(k + 1)) for k in range(len(a))])
+
+
+def _quotient(a: Floats, b: Floats) -> Floats:
+    found: list[Floats] = []
+    for k in range(len(a)):
+        # From found * b = a, order by order.
+        found.append((a[k] - sum(found[j] * b[k - j] for j in range(k))) / b[0])
+    return np.stack(found)
+
+
+def _raised(a: Floats, b: Floats) -> Floats:
+    return (Jet(b) * Jet(a).log()).exp().coefficients if b[1:].any() else _power(a, b[0])
 
 
 class Jet:
@@ -57,46 +81,17 @@ class Jet:
         constant[0] = float(other)
         return constant
 
-    def __add__(self, other: Any) -> Any:
-        b = self._like(other)
-        return NotImplemented if b is None else Jet(self.coefficients + b)
-
-    def __mul__(self, other: Any) -> Any:
-        b = self._like(other)
-        return NotImplemented if b is None else Jet(_product(self.coefficients, b))
-
-    def __truediv__(self, other: Any) -> Any:
-        b = self._like(other)
-        return NotImplemented if b is None else Jet(_quotient(self.coefficients, b))
-
-    def __rtruediv__(self, other: Any) -> Any:
-        a = self._like(other)
-        return NotImplemented if a is None else Jet(_quotient(a, self.coefficients))
-
-    def __pow__(self, other: Any) -> Any:
-        b = self._like(other)
-        if b is None:
-            return NotImplemented
-        return (Jet(b) * self.log()).exp() if b[1:].any() else Jet(_power(self.coefficients, b[0]))
-
-    def __rpow__(self, other: Any) -> Any:
-        a = self._like(other)
-        return NotImplemented if a is None else Jet(a) ** self
+    __add__ = __radd__ = _lifted(np.add)
+    __sub__, __rsub__ = _lifted(np.subtract), _lifted(lambda a, b: b - a)
+    __mul__ = __rmul__ = _lifted(_product)
+    __truediv__, __rtruediv__ = _lifted(_quotient), _lifted(lambda a, b: _quotient(b, a))
+    __pow__, __rpow__ = _lifted(_raised), _lifted(lambda a, b: _raised(b, a))
 
     def __neg__(self) -> Jet:
         return Jet(-self.coefficients)
 
     def __pos__(self) -> Jet:
         return self
-
-    def __sub__(self, other: Any) -> Any:
-        b = self._like(other)
-        return NotImplemented if b is None else Jet(self.coefficients - b)
-
-    def __rsub__(self, other: Any) -> Any:
-        return -self + other
-
-    __radd__, __rmul__ = __add__, __mul__
 
     def __eq__(self, other: object) -> bool:
         raise TypeError("a power series cannot be compared.")
@@ -120,17 +115,6 @@ class Jet:
             return Jet(first)
         slope = _SLOPES[name](Jet(a[:-1])).coefficients
         return Jet(np.concatenate([first, _integral(_product(slope, _derivative(a)))]))
-
-
-def _product(a: Floats, b: Floats) -> Floats:
-    return np.stack([sum(a[j] * b[k - j] for j in range(k + 1)) for k in range(len(a))])
-
-
-def _quotient(a: Floats, b: Floats) -> Floats:
-    found: list[Floats] = []
-    for k in range(len(a)):
-        found.append((a[k] - sum(found[j] * b[k - j] for j in range(k))) / b[0])
-    return np.stack(found)
 
 
 def _power(a: Floats, r: Floats) -> Floats:
@@ -217,6 +201,7 @@ def _pushed(flow: Flow, order: int) -> Floats:
     series = flow.initial[None]
     try:
         for k in range(order):
+            # Of x' = f, the coefficients of order k give x that of order k + 1: every call of the field adds one.
             series = np.concatenate([series, _slopes(flow, series)[-1:] / (k + 1)])
     # Whatever a field does with what it was not written for, the derivatives are then to be had otherwise.
     except Exception:
@@ -235,25 +220,17 @@ def _slopes(flow: Flow, series: Floats) -> Floats:
     constants = np.zeros((len(parameters), orders, n))
     constants[:, 0] = parameters
     found = flow.problem.field(_cells([time])[0], state, *_cells(constants))
-    return np.stack(list(_entries(found, np.zeros((orders, n)), d)), axis=1)
+    if len(found) != d:
+        raise TypeError
+    zero = Jet(np.zeros((orders, n)))
+    return np.stack([(zero + np.asarray(part, object).item()).coefficients for part in found], axis=1)
 
 
 def _cells(series: Any) -> NDArray[np.object_]:
     """Return jets as an array (len, 1): components ahead, one problem behind."""
     cells = np.empty((len(series), 1), object)
-    for i, one in enumerate(series):
-        cells[i, 0] = Jet(one)
+    cells[:, 0] = [Jet(one) for one in series]
     return cells
-
-
-def _entries(value: Any, zero: Floats, d: int) -> Iterator[Floats]:
-    """Yield the series of each component of what a field returned."""
-    if len(value) != d:
-        raise TypeError
-    for part in value:
-        (entry,) = np.asarray(part, object).ravel()
-        found = (Jet(zero) + entry).coefficients
-        yield found
 
 
 #: Degree of the fitted polynomials, over intervals of at most two time scales.
@@ -271,9 +248,11 @@ def _chebyshev(order: int) -> tuple[Floats, Floats, Floats]:
     """Return nodes on [0, 1], values to integrals up to the nodes, and values to derivatives 0 to order - 1 at 0."""
     from numpy.polynomial import chebyshev
 
+    # Both ends are nodes: the start is where derivatives are asked for.
     nodes = -np.cos(np.pi * np.arange(_DEGREE + 1) / _DEGREE)
     to_series = np.linalg.inv(chebyshev.chebvander(nodes, _DEGREE))
     unit = np.eye(_DEGREE + 1)
+    # Halved here and doubled below: Chebyshev polynomials live on [-1, 1], twice as long as [0, 1].
     integrals = chebyshev.chebval(nodes, chebyshev.chebint(unit, lbnd=-1)).T @ to_series / 2
     rows = [chebyshev.chebval(-1.0, chebyshev.chebder(unit, k)) * 2.0**k for k in range(order)]
     return (nodes + 1) / 2, integrals, np.stack(rows) @ to_series
@@ -281,8 +260,11 @@ def _chebyshev(order: int) -> tuple[Floats, Floats, Floats]:
 
 def _fitted(flow: Flow, rows: Rows, order: int) -> Floats:
     """Return derivatives of polynomials fitted to the solutions, over the lengths that serve them best."""
-    rate = _rate(flow, rows)
     start, end = flow.problem.span
+    # The rate at which each problem changes at its start: the size of its Jacobian.
+    slopes = np.sqrt(np.square(flow.jacobian(start, flow.initial[:, rows], rows)).sum((0, 1)))
+    rate = np.fmax(slopes, 1 / (end - start))
+    # Two time scales, where 26 sweeps of Picard's iteration suffice.
     length = np.minimum(2 / rate, end - start)
     shape = (order, flow.shape[0], len(rows))
     best, error, last = np.full(shape, np.nan), np.full((order, len(rows)), np.inf), np.full(shape, np.nan)
@@ -300,13 +282,6 @@ def _fitted(flow: Flow, rows: Rows, order: int) -> Floats:
     return np.concatenate([flow.initial[None, :, rows], best])
 
 
-def _rate(flow: Flow, rows: Rows) -> Floats:
-    """Return the rate at which each problem changes at its start: the size of its Jacobian."""
-    start, end = flow.problem.span
-    slopes = np.sqrt(np.square(flow.jacobian(start, flow.initial[:, rows], rows)).sum((0, 1)))
-    return np.asarray(np.fmax(slopes, 1 / (end - start)))
-
-
 def _fit(flow: Flow, rows: Rows, length: Floats, order: int) -> tuple[Floats, Floats]:
     """Return the derivatives 1 to order by collocation over intervals, and what rounding does to them."""
     nodes, integrals, to_derivatives = _chebyshev(order)
@@ -317,5 +292,6 @@ def _fit(flow: Flow, rows: Rows, length: Floats, order: int) -> tuple[Floats, Fl
         x = x0 + length * np.einsum("ij,jdn->idn", integrals, slopes)
         slopes = np.stack([flow(times[i], x[i], rows) for i in range(len(nodes))])
     powers = length ** np.arange(order)[:, None]
+    # The k-th derivative divides rounding by the k-th power of the length.
     noise = _EPS * np.abs(to_derivatives).max(1)[:, None] * np.abs(slopes).max((0, 1)) / powers
     return np.einsum("ij,jdn->idn", to_derivatives, slopes) / powers[:, None], noise

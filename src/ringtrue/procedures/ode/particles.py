@@ -14,17 +14,14 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 from scipy.linalg import solve_triangular
 
 from ...errors import InvalidStudy
-from .problem import Flow, InitialValueProblem, need_solution
+from ...values import Floats, Generator
+from .problem import Flow, InitialValueProblem, Rows, need_solution
+from .randomised import groups, normals
 from .solution import MixtureSolution
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
-Generator = np.random.Generator
 
 #: Derivatives (numbers) kept while a group of problems is run: what the fastest caches hold.
 _TOGETHER = 2**20
@@ -156,6 +153,7 @@ class Forecasts:
 
     def before(self, t: float) -> int:
         """Return the number of knots strictly before a time; those within rounding of it are not before."""
+        # Knots are times asked about, too: rounding must not make a knot one before itself.
         return int(np.searchsorted(self.knots, t - 1e-12 * self.knots[-1]))
 
     def at(self, t: float) -> tuple[Floats, float]:
@@ -191,6 +189,7 @@ def _factor(prior: DerivativePrior, knots: Floats) -> Floats:
         root = np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:
         root = np.full_like(covariance, np.nan)
+    # Squared, this is 1e-10 of the variance: six digits of the weights are left.
     if not root.diagonal().min() > 1e-5 * root[0, 0]:
         raise InvalidStudy(
             f"length must be at most about twice the spacing of the knots, {knots[1]:.3g}, or they are linearly "
@@ -223,8 +222,7 @@ class _Ensemble:
         self.start = flow.problem.span[0]
         d, n = flow.shape
         each = d * particles * (len(forecast.knots) - 1)
-        size = max(1, _TOGETHER // each)
-        self.groups = [np.arange(i, min(i + size, n)) for i in range(0, n, size)]
+        self.groups = groups(n, each, _TOGETHER)
         self._keep = each * n <= _KEPT
         self._kept: dict[int, Floats] = {}
         self._known: dict[float, Floats] = {}
@@ -239,17 +237,14 @@ class _Ensemble:
         if t not in self._known:
             if len(self._known) == 4:  # the latest questions are those that come again
                 del self._known[next(iter(self._known))]
-            self._known[t] = self._means(weights)
+            d, n = self.flow.shape
+            means = np.empty((d, self.particles, n))
+            for number, rows in enumerate(self.groups):
+                slopes = self._slopes(number, len(weights))
+                means[..., rows] = self.flow.initial[:, None, rows] + np.tensordot(weights, slopes, axes=(0, 0))
+            means[..., list(self.flow.lost)] = np.nan
+            self._known[t] = means
         return self._known[t], variance
-
-    def _means(self, weights: Floats) -> Floats:
-        d, n = self.flow.shape
-        means = np.empty((d, self.particles, n))
-        for number, rows in enumerate(self.groups):
-            slopes = self._slopes(number, len(weights))
-            means[..., rows] = self.flow.initial[:, None, rows] + np.tensordot(weights, slopes, axes=(0, 0))
-        means[..., list(self.flow.lost)] = np.nan
-        return means
 
     def _slopes(self, number: int, knots: int) -> Floats:
         """Return the derivatives of one group at the first knots, (knots, d, particles, problems)."""
@@ -268,11 +263,13 @@ class _Ensemble:
         slopes = np.empty((knots, *first.shape))
         flat = slopes.reshape(knots, -1)
         for block in range(0, knots, _BLOCK):
+            # Sums over the past by blocks: a product of matrices where knot by knot would be products with vectors.
             ahead = weights[block : min(block + _BLOCK, knots), :block] @ flat[:block]
             for k in range(block, min(block + _BLOCK, knots)):
                 drift = (ahead[k - block] + weights[k, block:k] @ flat[block:k]).reshape(first.shape)
-                state = first + drift + self.forecast.sd[k] * self._noise(number, k, first.shape)
+                state = first + drift + self.forecast.sd[k] * normals((self.seed, number, k), first.shape)
                 slopes[k] = self.flow(*self._alive(k, state, first, rows), rows)
+        # At the last knot the field is not asked, yet a particle may be lost there.
         self._alive(knots, first + np.tensordot(weights[knots, :knots], slopes, axes=(0, 0)), first, rows)
         return slopes
 
@@ -284,9 +281,3 @@ class _Ensemble:
             self.flow.lose(rows[bad], f"a particle diverged before t = {t:.6g}")
             state = np.where(bad, first, state)
         return t, state
-
-    def _noise(self, number: int, k: int, shape: tuple[int, ...]) -> Floats:
-        """Return standard normals for a knot; those of a problem do not depend on the problems behind it."""
-        d, particles, problems = shape
-        rng = np.random.default_rng((self.seed, number, k))
-        return np.moveaxis(rng.standard_normal((problems, d, particles)), 0, -1)

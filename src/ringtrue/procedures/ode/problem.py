@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ...errors import InvalidStudy, ReplicateFailed
+from ...values import Floats, Ints
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
+#: Numbers of problems of a batch.
+Rows = Ints
 
 #: Step of central differences, relative to the size of what is varied: the cube root of the rounding error.
 _NUDGE = float(np.finfo(float).eps) ** (1 / 3)
@@ -126,10 +127,8 @@ class Flow:
         n = problem.size or 1
         self.initial = np.broadcast_to(np.atleast_2d(problem.initial), (n, problem.dimension)).T.copy()
         self.lost: dict[int, str] = {}
-        self._parameters: Floats | None = None
-        if problem.parameters is not None:
-            rows = np.atleast_2d(problem.parameters)
-            self._parameters = np.broadcast_to(rows, (n, rows.shape[1])).T.copy()
+        rows = np.empty((1, 0)) if problem.parameters is None else np.atleast_2d(problem.parameters)
+        self._parameters = np.broadcast_to(rows, (n, rows.shape[1])).T.copy()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -147,12 +146,14 @@ class Flow:
         """Return the partial derivatives (d, d, ..., k): of component i with respect to j at [i, j]."""
         if self.problem.jacobian is not None:
             return self._total(self.problem.jacobian, t, x, rows, "the Jacobian")
+        # A component at 0 is varied by the size of the others.
         steps = _NUDGE * np.maximum(np.abs(x), np.abs(x).mean(axis=0) + _NUDGE)
         columns = []
         for j in range(len(x)):
             up, down = x.copy(), x.copy()
             up[j] += steps[j]
             down[j] -= steps[j]
+            # Divided by what was really added: steps are rounded too.
             columns.append((self(t, up, rows) - self(t, down, rows)) / (up[j] - down[j]))
         return np.stack(columns, axis=1)
 
@@ -164,41 +165,27 @@ class Flow:
     def _total(self, function: Callable[..., Any], t: ArrayLike, x: Floats, rows: Rows | None, what: str) -> Floats:
         """Call a user's function for all problems at once, or one by one if that raises."""
         ahead = (len(x), *(() if function is self.problem.field else (len(x),)))
+        index = np.arange(x.shape[-1]) if rows is None else rows
+        parameters = self._parameters if rows is None else self._parameters[:, rows]
         try:
-            return self._called(function, t, x, rows, ahead, what)
+            values = stacked(function(t, x, *parameters), x.shape[1:], len(ahead))
+        # A refusal concerns the user, not one problem of many.
         except InvalidStudy:
             raise
         except Exception as error:
             if x.shape[-1] == 1:
-                self.lose(0 if rows is None else rows, f"{what} raised {type(error).__name__}: {error}")
+                self.lose(index, f"{what} raised {type(error).__name__}: {error}")
                 return np.full((*ahead, *x.shape[1:]), np.nan)
-        index = np.arange(x.shape[-1]) if rows is None else rows
-        times = np.broadcast_to(np.asarray(t, float), x.shape[-1:])
-        parts = [
-            self._total(function, times[j : j + 1], x[..., j : j + 1], index[j : j + 1], what)
-            for j in range(x.shape[-1])
-        ]
-        return np.concatenate(parts, axis=-1)
-
-    def _called(
-        self,
-        function: Callable[..., Any],
-        t: ArrayLike,
-        x: Floats,
-        rows: Rows | None,
-        ahead: tuple[int, ...],
-        what: str,
-    ) -> Floats:
-        parameters: Any = () if self._parameters is None else self._parameters
-        if rows is not None and self._parameters is not None:
-            parameters = self._parameters[:, rows]
-        values = stacked(function(t, x, *parameters), x.shape[1:], len(ahead))
-        if values.shape != (*ahead, *x.shape[1:]):
+        else:
+            # A wrong shape is wrong for every problem; one by one it would only be refused later.
+            if values.shape == (*ahead, *x.shape[1:]):
+                return values
             raise InvalidStudy(
                 f"{what} must return shape {ahead} for a state of {ahead[0]} components, but shape "
                 f"{values.shape[: values.ndim - x.ndim + 1]} arrived (components come first, problems behind)."
             )
-        return values
+        times, ones = np.broadcast_to(np.asarray(t, float), x.shape[-1:]), [slice(j, j + 1) for j in range(len(index))]
+        return np.concatenate([self._total(function, times[i], x[..., i], index[i], what) for i in ones], axis=-1)
 
 
 def stacked(value: Any, shape: tuple[int, ...], depth: int = 1) -> Floats:

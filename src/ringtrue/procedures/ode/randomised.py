@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidStudy
-from .problem import Flow, InitialValueProblem, need_solution
+from ...values import Floats, Generator
+from .problem import Flow, InitialValueProblem, Rows, need_solution
 from .solution import SampledSolution
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
-Generator = np.random.Generator
+#: The noise of a step, by its number; 0 for a run without.
+Shift = Callable[[int], Floats | float]
 Start = Literal["rk4", "trapezoid", "euler"]
 
 #: Numbers of one array of states: what the fastest caches hold.
@@ -245,6 +245,7 @@ class AdamsMoulton(Randomised):
         """Solve the implicit equation, or make the first step."""
         if now.before is None:
             return self._first(field, h, now, shift)
+        # The shift is inside the equation (Teymur et al. 2018), not added to its solution.
         known = now.value + h * (8 * now.slope - now.before) / 12 + shift
         guess = known + h * (10 * now.slope - 5 * now.before) / 12  # the explicit two-step method
         return implicit(field, now.t + h, known, 5 / 12 * h, guess)
@@ -288,6 +289,7 @@ def _solved(weight: float, jacobian: Floats, right: Floats) -> Floats:
     """Solve (1 - weight jacobian) x = right, components first."""
     if len(right) == 1:
         return np.asarray(right / (1 - weight * jacobian[0]))
+    # Cramer's rule: LAPACK is called matrix by matrix, and Lotka and Volterra's problem has two components.
     if len(right) == 2:
         (a, b), (c, d) = -weight * jacobian
         a, d = 1 + a, 1 + d
@@ -305,9 +307,7 @@ def _linear(matrix: Floats, right: Floats) -> Floats:
         return np.asarray(np.linalg.solve(np.where(singular[..., None, None], np.nan, matrix), right), float)
 
 
-def walk(
-    solver: Randomised, field: Field, *, steps: int, shape: tuple[int, ...], shift: Callable[[int], Floats | float]
-) -> Iterator[Point]:
+def walk(solver: Randomised, field: Field, *, steps: int, shape: tuple[int, ...], shift: Shift) -> Iterator[Point]:
     """Yield where runs are, step by step from the start; values are nan once a run has ended.
 
     What follows its end is run from the initial value instead, lest the field be asked about states it never meets.
@@ -328,7 +328,7 @@ def walk(
         yield now._replace(value=np.where(ended, np.nan, value)) if ended.any() else now
 
 
-def groups(n: int, each: int) -> list[Rows]:
+def groups(n: int, each: int, together: int = _TOGETHER) -> list[Rows]:
     """Return the problems in groups whose states, ``each`` numbers per problem, fit into fast memory.
 
     Examples
@@ -336,12 +336,13 @@ def groups(n: int, each: int) -> list[Rows]:
     >>> [len(rows) for rows in groups(100, 2**11)]
     [16, 16, 16, 16, 16, 16, 4]
     """
-    size = max(1, _TOGETHER // each)
+    size = max(1, together // each)
     return [np.arange(i, min(i + size, n)) for i in range(0, n, size)]
 
 
 def normals(key: tuple[int, ...], shape: tuple[int, ...]) -> Floats:
     """Return standard normals; those of a problem, on the last axis, do not depend on the problems behind it."""
+    # The problem is the first axis when numbers are drawn: a longer batch starts with the same ones.
     return np.moveaxis(np.random.default_rng(key).standard_normal((shape[-1], *shape[:-1])), 0, -1)
 
 
@@ -353,6 +354,7 @@ def number_of_steps(step: float, span: float) -> int:
     >>> number_of_steps(0.3, 1.0)
     4
     """
+    # Bounded first, since a span over a tiny step need not be a number that an integer can hold.
     steps = max(1, int(np.ceil(min(span / step, 2 * _MOST_STEPS) - 1e-9)))
     if steps > _MOST_STEPS:
         raise InvalidStudy(
@@ -380,32 +382,26 @@ class Runs:
         self._lost: tuple[int, ...] = ()
         self._at(self.steps, 0.0, (), lambda number, rows: lambda k: 0.0)  # without noise, to find what is lost
         self._lost = tuple(flow.lost)
-        self.sd = self._scale(seed) * self.step ** (solver.order + 0.5)
-
-    def _scale(self, seed: int) -> Floats:
-        if isinstance(self.solver.noise, Calibrated):
-            return fitted_scale(self.solver, self.solver.noise, self.flow.problem, steps=self.steps, seed=seed)
-        return np.full(self.flow.shape[1], float(self.solver.noise))
+        if isinstance(solver.noise, Calibrated):
+            scale = fitted_scale(solver, solver.noise, flow.problem, steps=self.steps, seed=seed)
+        else:
+            scale = np.full(flow.shape[1], float(solver.noise))
+        self.sd = scale * self.step ** (solver.order + 0.5)
 
     def __call__(self, t: float, m: int, seed: int) -> Floats:
         """Return m runs' values at a time, (d, m, n); the same runs whatever the time."""
         position = (t - self.flow.problem.span[0]) / self.step
         near = round(position)
+        # A time within rounding of the end of a step is that end, and needs no further step.
         whole, share = (near, 0.0) if abs(position - near) < 1e-9 else divmod(position, 1)
 
-        def shifts(number: int, rows: Rows) -> Callable[[int], Floats]:
+        def shifts(number: int, rows: Rows) -> Shift:
             shape = (self.flow.shape[0], m, len(rows))
             return lambda k: self.sd[rows] * normals((seed, number, k), shape)
 
         return self._at(int(whole), share, (m,), shifts)
 
-    def _at(
-        self,
-        whole: int,
-        share: float,
-        shape: tuple[int, ...],
-        shifts: Callable[[int, Rows], Callable[[int], Floats | float]],
-    ) -> Floats:
+    def _at(self, whole: int, share: float, shape: tuple[int, ...], shifts: Callable[[int, Rows], Shift]) -> Floats:
         """Return the values after a number of whole steps and a share of the next."""
         d, n = self.flow.shape
         values = np.empty((d, *shape, n))
@@ -454,16 +450,11 @@ def _fit(solver: Randomised, settings: Calibrated, field: Field, steps: int, key
     coarse, fine = _noiseless(solver, field, steps), _noiseless(solver, field, 2 * steps)[::2]
     start, end = field.flow.problem.span
     unit = ((end - start) / steps) ** (solver.order + 0.5)
+    # Independent shifts that merely add up have steps times the variance of one.
     wide = np.sqrt(np.square(coarse - fine)[1:].mean(axis=(0, 1)) / steps)
     sd = np.asarray(settings.grid)[:, None, None] * wide  # candidate, run, problem
-    shape = (len(coarse[0]), 1, settings.ensemble, len(field.rows))
-    points = walk(
-        solver,
-        field,
-        steps=steps,
-        shape=(len(settings.grid), settings.ensemble),
-        shift=lambda k: sd * normals((*key, k), shape),
-    )
+    one, shape = (len(coarse[0]), 1, settings.ensemble, len(field.rows)), (len(settings.grid), settings.ensemble)
+    points = walk(solver, field, steps=steps, shape=shape, shift=lambda k: sd * normals((*key, k), one))
     # Below rounding, the difference of two runs says nothing.
     error = np.maximum(np.abs(coarse - fine), np.finfo(float).eps * np.abs(coarse))
     total = sum(

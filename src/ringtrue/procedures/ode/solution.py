@@ -8,24 +8,46 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ...distributions import Distribution, Gaussian, Normal
 from ...distributions.laws import Law, MixtureLaw
 from ...errors import InvalidStudy
 from ...functions import Evaluate, TestFunction
-from .problem import InitialValueProblem
-
-Floats = NDArray[np.float64]
-Generator = np.random.Generator
+from ...values import Floats, Generator
+from .problem import Flow, InitialValueProblem
 
 
-class Paths:
+class _Remembering(ABC):
+    """Functions of time that remember what they were at the times asked about."""
+
+    problem: InitialValueProblem
+
+    def __init__(self) -> None:
+        self._known: dict[float, Floats] = {}
+
+    def __call__(self, t: ArrayLike) -> Floats:
+        """Return every function's value at one time, or at several: an axis for times comes before the components."""
+        times = self.problem.need_inside(t)
+        if times.ndim == 0:
+            return self._at(float(times))
+        return np.stack([self._at(float(one)) for one in times], axis=-2)
+
+    def _at(self, t: float) -> Floats:
+        if t not in self._known:
+            self._known[t] = self._found(t)
+        return self._known[t]
+
+    @abstractmethod
+    def _found(self, t: float) -> Floats:
+        """Return the values at a time that is new."""
+
+
+class Paths(_Remembering):
     """Functions of time: axes (draws, problems, components), without the axis of problems for a single one.
 
     Parameters
@@ -41,21 +63,12 @@ class Paths:
     def __init__(
         self, values: Callable[[float], Floats], shape: tuple[int, int | None], problem: InitialValueProblem
     ) -> None:
+        super().__init__()
         self._values, self._shape, self.problem = values, shape, problem
-        self._known: dict[float, Floats] = {}
 
-    def __call__(self, t: ArrayLike) -> Floats:
-        """Return every function's value at one time, or at several: an axis for times comes before the components."""
-        times = self.problem.need_inside(t)
-        if times.ndim == 0:
-            return self._at(float(times))
-        return np.stack([self._at(float(one)) for one in times], axis=-2)
-
-    def _at(self, t: float) -> Floats:
-        if t not in self._known:
-            values = np.moveaxis(self._values(t), 0, -1)
-            self._known[t] = values if self._shape[1] is not None else values[:, 0]
-        return self._known[t]
+    def _found(self, t: float) -> Floats:
+        values = np.moveaxis(self._values(t), 0, -1)
+        return values if self._shape[1] is not None else values[:, 0]
 
     def __len__(self) -> int:
         return self._shape[0]
@@ -100,6 +113,7 @@ class Solution(Distribution, ABC):
 
     def sample(self, m: int, rng: Generator) -> Any:
         """Return m functions of time: a :class:`Paths` for a batch, a list of functions for a single problem."""
+        # Draws are made when they are asked for, and rng will have moved on by then.
         seed = int(rng.integers(2**63))
         paths = Paths(self.drawn(m, seed), (m, self.problem.size), self.problem)
         return paths if self.problem.size is not None else [paths[i] for i in range(m)]
@@ -191,12 +205,11 @@ class _Extending:
         mean, cov = self.process.joint(self.times)
         n, d = len(mean), mean.shape[1] // len(self.times)
         root = _root(cov)[:, -d:]
-        noise = np.concatenate([self._noise(k, n, d) for k in range(len(self.times))], axis=-1)
+        # One stream for each question: what was answered keeps its noise when a time is added.
+        streams = [np.random.default_rng((self.seed, k)) for k in range(len(self.times))]
+        noise = np.concatenate([stream.standard_normal((self.m, n, d)) for stream in streams], axis=-1)
         values = mean[:, -d:] + np.einsum("nij,mnj->mni", root, noise)
         return np.moveaxis(values, -1, 0)
-
-    def _noise(self, k: int, n: int, d: int) -> Floats:
-        return np.random.default_rng((self.seed, k)).standard_normal((self.m, n, d))
 
 
 def _root(cov: Floats) -> Floats:
@@ -268,17 +281,19 @@ class MixtureSolution(Solution):
 
     def drawn(self, m: int, seed: int) -> Callable[[float], Floats]:
         """Return draws: each follows one particle through all times."""
-        return lambda t: self._values(t, m, seed)
 
-    def _values(self, t: float, m: int, seed: int) -> Floats:
-        means, variance = self.moments(t)
-        d, particles, n = means.shape
-        chosen = np.random.default_rng((seed, 0)).integers(particles, size=(1, m, n))
-        noise = np.random.default_rng((seed, 1 + self.epoch(t))).standard_normal((d, m, n))
-        return np.asarray(np.take_along_axis(means, chosen, axis=1) + np.sqrt(variance) * noise)
+        def values(t: float) -> Floats:
+            means, variance = self.moments(t)
+            d, particles, n = means.shape
+            # Stream 0 chooses particles, the others are for intervals: at all times a draw follows the same one.
+            chosen = np.random.default_rng((seed, 0)).integers(particles, size=(1, m, n))
+            noise = np.random.default_rng((seed, 1 + self.epoch(t))).standard_normal((d, m, n))
+            return np.asarray(np.take_along_axis(means, chosen, axis=1) + np.sqrt(variance) * noise)
+
+        return values
 
 
-class ReferenceSolutions:
+class ReferenceSolutions(_Remembering):
     """Accurate solutions of the problems of a batch, as functions of time; the truth of a study.
 
     Solved by an eighth-order method (DOP853) from the last time asked about, to the time asked for: values are ends of
@@ -302,15 +317,8 @@ class ReferenceSolutions:
     def __init__(self, problem: InitialValueProblem, tolerance: float = 1e-12) -> None:
         if problem.size is None:
             raise InvalidStudy("ReferenceSolutions needs a batch of problems; use reference(problem) for a single one.")
+        super().__init__()
         self.problem, self.tolerance = problem, tolerance
-        self._known: dict[float, Floats] = {}
-
-    def __call__(self, t: ArrayLike) -> Floats:
-        """Return the values at one time, (n, d), or at several, (n, times, d)."""
-        times = self.problem.need_inside(t)
-        if times.ndim == 0:
-            return self._at(float(times))
-        return np.stack([self._at(float(one)) for one in times], axis=-2)
 
     def __len__(self) -> int:
         return len(self.problem)
@@ -320,28 +328,25 @@ class ReferenceSolutions:
         inside = self.problem[index]
         return Reference(self, index) if inside.size is None else ReferenceSolutions(inside, self.tolerance)  # type: ignore[return-value]
 
-    def _at(self, t: float) -> Floats:
-        if t not in self._known:
-            before = max((known for known in self._known if known < t), default=None)
-            start = self.problem.span[0] if before is None else before
-            first = self._start if before is None else self._known[before]
-            self._known[t] = first if t == start else self._integrated(start, t, first)
-        return self._known[t]
-
-    @cached_property
-    def _start(self) -> Floats:
-        return np.broadcast_to(np.asarray(self.problem.initial, float), (len(self), self.problem.dimension)).copy()
-
-    def _integrated(self, start: float, end: float, first: Floats) -> Floats:
+    def _found(self, t: float) -> Floats:
+        begin = self.problem.span[0]
+        start = max((known for known in self._known if known < t), default=begin)
+        if start not in self._known:
+            shape = (len(self), self.problem.dimension)
+            self._known[begin] = np.broadcast_to(np.asarray(self.problem.initial, float), shape).copy()
+        first = self._known[start]
+        if t == start:
+            return first
         values = np.full(first.shape, np.nan)
         for rows in np.array_split(np.arange(len(first)), -(-len(first) // _TOGETHER)):
-            self._integrate(rows, start, end, first, values)
+            self._integrate(rows, start, t, first, values)
         return values
 
     def _integrate(self, rows: Any, start: float, end: float, first: Floats, values: Floats) -> None:
         rows = rows[np.isfinite(first[rows]).all(axis=1)]
         if not len(rows):
             return
+        # The method bounds the root mean square over all of the group; one problem could have all of the error.
         found = integrated(self.problem[rows], start, end, first[rows], self.tolerance / np.sqrt(len(rows)))
         if found is not None:
             values[rows] = found
@@ -354,21 +359,14 @@ class ReferenceSolutions:
 _TOGETHER = 50
 
 
-@dataclass(frozen=True, eq=False)
-class Reference:
+class Reference(Path):
     """One accurate solution."""
-
-    whole: ReferenceSolutions
-    index: Any
-
-    def __call__(self, t: ArrayLike) -> Floats:
-        """Return the value at one time or several."""
-        return np.asarray(self.whole(t)[self.index])
 
     @property
     def problem(self) -> InitialValueProblem:
         """What it solves."""
-        return self.whole.problem[self.index]
+        problem: InitialValueProblem = self.whole.problem[self.index]
+        return problem
 
 
 def reference(problem: InitialValueProblem, t: ArrayLike, *, tolerance: float = 1e-12) -> Floats:
@@ -382,9 +380,7 @@ def reference(problem: InitialValueProblem, t: ArrayLike, *, tolerance: float = 
     """
     if problem.size is not None:
         return ReferenceSolutions(problem, tolerance)(t)
-    one = InitialValueProblem(
-        problem.field, np.atleast_2d(problem.initial), problem.span, problem.parameters, problem.jacobian
-    )
+    one = replace(problem, initial=np.atleast_2d(problem.initial))
     return np.asarray(ReferenceSolutions(one, tolerance)(t)[0])
 
 
@@ -394,21 +390,20 @@ def integrated(
     """Return the end values (n, d) of a batch, integrated as one system; None if it fails."""
     from scipy.integrate import solve_ivp
 
-    from .problem import Flow
-
     flow, (n, d) = Flow(problem), first.shape
 
     def slope(t: float, x: Floats) -> Floats:
         found = flow(t, x.reshape(d, n)).ravel()
         if not np.isfinite(found).all():
+            # Problems of a group share their steps: one that is nan would spoil all.
             raise FloatingPointError
         return found
 
     with np.errstate(all="ignore"):
         try:
-            done = solve_ivp(
-                slope, (start, end), first.T.ravel(), method="DOP853", rtol=max(tolerance, 3e-14), atol=tolerance
-            )
+            # SciPy warns of anything below 100 units of rounding.
+            allowed = {"rtol": max(tolerance, 3e-14), "atol": tolerance}
+            done = solve_ivp(slope, (start, end), first.T.ravel(), method="DOP853", **allowed)
         except FloatingPointError:
             return None
     return done.y[:, -1].reshape(d, n).T if done.success else None
