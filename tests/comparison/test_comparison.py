@@ -366,7 +366,9 @@ def test_studies_are_compared_like_their_procedures() -> None:
     procedures = {"Bayes": BAYES, "narrow": Inflated(BAYES, 0.5)}
     found = rt.compare({name: study_of(one) for name, one in procedures.items()}, n=200)
     same = compared(procedures, n=200)
-    assert (found.rows, found.differences, found.sentence) == (same.rows, same.differences, same.sentence)
+    # As text, since a row may hold nan, which equals nothing; repr shows every digit.
+    assert repr((found.rows, found.differences)) == repr((same.rows, same.differences))
+    assert found.sentence == same.sentence
     with pytest.raises(rt.errors.InvalidStudy, match="seed came too; put it into the Study"):
         rt.compare({name: study_of(one) for name, one in procedures.items()}, n=200, seed=3)
 
