@@ -96,8 +96,10 @@ def trace() -> None:
         code = _TRACED.format(procedure=procedure)
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         functions, modules = done.stdout.split()
-        print(f"check of three scalar replicates, {name}: {functions} functions in {modules} modules")
-    print(f"shapes of a replicate: {len(SHAPES)} ({', '.join(SHAPES)})")
+        print(
+            f"check of three scalar replicates, {name}: {functions} functions (limit 300), {modules} modules (limit 30)"
+        )
+    print(f"shapes of a replicate: {len(SHAPES)} of at most 4 ({', '.join(SHAPES)})")
 
 
 def sizes() -> None:
@@ -112,7 +114,7 @@ def sizes() -> None:
         code += len({line for token in tokens if token.type not in _EMPTY for line in _lines(token)} - documented)
     ordered = sorted(lengths)
     share = 100 * sum(length < 15 for length in ordered) / len(ordered)
-    print(f"{code} lines of code without blank lines, comments and docstrings")
+    print(f"{code} lines of code without blank lines, comments and docstrings (limit 15000)")
     print(f"functions: median {statistics.median(ordered):g} lines, {share:.0f} % under 15")
     print(f"comments: {100 * comments / code:.1f} per 100 lines of code")
 

@@ -170,7 +170,8 @@ def default_family(reference: Any, *, most: int = MOST_ENTRIES) -> tuple[TestFun
     ['theta[0]', 'theta[1]', 'sum', 'distance']
     """
     parts = _named_parts(reference)
-    center = {key: _centre(part) for key, part in parts.items()}
+    # The median exists for beliefs without a mean, such as Cauchy's.
+    center = {key: np.median(part, axis=0) for key, part in parts.items()}
     scale = {key: _scale(part) for key, part in parts.items()}
     entries = [(float(scale[k][i]), Coordinate(k, i)) for k in parts for i in np.ndindex(*np.shape(center[k]))]
     # Many entries would spend the error budget on each other; the widest say most about where the belief lives.
@@ -195,11 +196,6 @@ def _named_parts(reference: Any) -> dict[Any, Floats]:
             f"{type(reference).__name__}; pass f=..."
         )
     return {key: np.asarray(part, float) for key, part in parts.items()}
-
-
-def _centre(part: Floats) -> Floats:
-    # The median exists for beliefs without a mean, such as Cauchy's.
-    return np.asarray(np.median(part, axis=0))
 
 
 def _scale(part: Floats) -> Floats:

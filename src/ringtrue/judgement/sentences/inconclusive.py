@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from ...statistics.effects import Interval
 from ..measures import without_losses
-from ..settling import least_known, needed, one_draw, shrinking, usual_draws
 from ..text import counted, decimals, format_p, number, percent
-from ..verdict import SIZES, Tolerance
+from ..verdict import SIZES, Tolerance, least_known, needed, one_draw, shrinking, usual_draws
 from .phrases import listed, percents, points, reached, rounded, span
 from .verdicts import Findings, far_misses, idle
 

@@ -76,7 +76,10 @@ def stay_probability(bounds: Bounds, n: int) -> float:
     >>> round(1 - stay_probability(order_bounds(i / 20 - d, (i - 1) / 20 + d), 20), 10)
     0.0430670667
     """
-    left = _with_middle(_monotone(bounds, n), n)
+    # A count can only grow: a lower bound holds ever after, an upper bound ever before.
+    low = np.maximum.accumulate(np.clip(bounds.low, 0, None))
+    high = np.minimum.accumulate(np.clip(bounds.high, None, n)[::-1])[::-1]
+    left = _with_middle(Bounds(bounds.t, low, high), n)
     # 1 - U is uniform too: seen from 1 the counts are n minus those seen from 0, and the same walk serves.
     right = Bounds(1.0 - left.t[::-1], n - left.high[::-1], n - left.low[::-1])
     if np.any(left.low > left.high):
@@ -86,13 +89,6 @@ def stay_probability(bounds: Bounds, n: int) -> float:
     symmetric = _same(left, right)
     backward = forward if symmetric else _walk(_head(right, left.t.size - 1 - middle), n)
     return min(1.0, _join(forward, backward, n) / float(_poisson(n, np.array([n]))[0]))
-
-
-def _monotone(bounds: Bounds, n: int) -> Bounds:
-    """Use that a count can only grow: a lower bound holds ever after, an upper bound ever before."""
-    low = np.maximum.accumulate(np.clip(bounds.low, 0, None))
-    high = np.minimum.accumulate(np.clip(bounds.high, None, n)[::-1])[::-1]
-    return Bounds(bounds.t, low, high)
 
 
 def _with_middle(bounds: Bounds, n: int) -> Bounds:
