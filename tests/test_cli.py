@@ -95,7 +95,7 @@ def test_the_readme_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert _exit("check", study) == 1
     assert _exit("check", study, "--json") == 1
     main(["plan", "--spread", "1.25"])
-    assert "96 replicates" in capsys.readouterr().out
+    assert "103 replicates" in capsys.readouterr().out
 
 
 def test_lost_replicates_are_recorded_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -281,7 +281,7 @@ def test_interrupting_is_130(tmp_path: Path) -> None:
 @pytest.mark.process
 def test_progress_stays_out_of_files(tmp_path: Path) -> None:
     """Without a terminal there is no progress bar: logs hold whole lines, and of a short run none."""
-    command = [sys.executable, "-m", "ringtrue", "check", _slow(tmp_path, 0.007, 400)]
+    command = [sys.executable, "-m", "ringtrue", "check", _slow(tmp_path, 0.03, 100)]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "COLUMNS": "80"}, check=False)
     assert done.returncode == 2
     assert "\r" not in done.stderr

@@ -306,15 +306,26 @@ def test_default_family_of_a_scalar_has_a_nonlinear_member() -> None:
     assert float(two.scale) == pytest.approx(2.0, rel=1e-3)
 
 
-def test_default_family_keeps_the_coordinates_of_largest_scale() -> None:
-    """Of many coordinates the most variable stay, in their order; sum and distance see them all."""
-    reference = np.random.default_rng(1).normal(size=(500, 5)) * np.array([1.0, 50.0, 2.0, 0.1, 20.0])
-    family = default_family(reference, most=2)
-    assert [f.name for f in family] == ["theta[1]", "theta[4]", "sum", "distance"]
-    total, distance = family[2], family[3]
-    assert total.evaluate(np.ones(5), Context(0)) == pytest.approx(np.sum(1 / distance.scale))  # type: ignore[attr-defined]
-    moved = distance.center + distance.scale * np.array([3.0, 0, 4.0, 0, 0])  # type: ignore[attr-defined]
+def test_default_family_asks_about_all_entries() -> None:
+    """However many there are and whatever their units; sum and distance see them all in units of their own."""
+    units = np.geomspace(1e-6, 1e6, 40)
+    family = default_family(np.random.default_rng(1).normal(size=(500, 40)) * units)
+    assert [f.name for f in family] == [*(f"theta[{k}]" for k in range(40)), "sum", "distance"]
+    total, distance = family[-2], family[-1]
+    assert total.evaluate(np.ones(40), Context(0)) == pytest.approx(np.sum(1 / distance.scale))  # type: ignore[attr-defined]
+    steps = np.zeros(40)
+    steps[[0, 39]] = 3.0, 4.0
+    moved = distance.center + distance.scale * steps  # type: ignore[attr-defined]
     assert distance.evaluate(moved, Context(0)) == pytest.approx(5.0)
+
+
+def test_what_the_default_family_adds_is_known_by_its_kind() -> None:
+    """Unless the user asks for it by name: then it is the user's own, like a function that the user makes."""
+    reference = np.random.default_rng(1).normal(size=(50, 2))
+    assert [f.kind for f in default_family(reference)] == ["coordinate", "coordinate", "sum", "overall"]
+    named = as_testfunctions(["sum", "distance"], reference)
+    assert [f.kind for f in named] == ["linear", "distance"]
+    assert Distance(np.zeros(2), np.ones(2)).kind == "distance"
 
 
 def test_default_family_of_named_parts() -> None:
@@ -358,13 +369,13 @@ def test_a_name_for_all_is_refused() -> None:
 
 
 @pytest.mark.slow
-def test_a_long_theta_is_said_to_be_asked_about_in_part() -> None:
-    """If the default family leaves entries out, a note says how many it has."""
+def test_a_parameter_in_small_units_is_asked_about() -> None:
+    """Of 21 entries one in units a thousand times smaller is 30 % over-confident: it is named."""
     rng = np.random.default_rng(0)
-    many = rt.check_draws(rng.normal(size=(30, 50)), rng.normal(size=(30, 9, 50)))
-    assert any("20 of 50 entries" in note for note in many.notes)
-    few = rt.check_draws(rng.normal(size=(30, 20)), rng.normal(size=(30, 9, 20)))
-    assert not any("entries of theta" in note for note in few.notes)
-    wide = rt.Gaussian(np.zeros(25), np.eye(25))
-    study = rt.Study(wide, lambda t, rng: t + rng.normal(size=25), lambda mu0, y: rt.Gaussian(y / 2, np.eye(25) / 2))
-    assert any("20 of 25 entries" in note for note in study.notes)
+    units = np.where(np.arange(21) == 7, 1e-3, 1.0)
+    y = rng.normal(size=(2000, 21))
+    theta = y + rng.normal(size=y.shape)
+    draws = y[:, None] + rng.normal(size=(2000, 99, 21)) / np.where(np.arange(21) == 7, 1.3, 1.0)
+    result = rt.check_draws(theta * units, draws * units)
+    assert result.verdict is rt.Verdict.MISCALIBRATED
+    assert "theta[7] is over-confident" in result.sentence

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -341,7 +342,7 @@ def test_the_weak_level_has_size_and_direction(belief: Any) -> None:
 
 def test_tolerable_losses_are_those_that_leave_a_verdict() -> None:
     """With at most the number of losses that the sentence names the verdict stands, with one more it does not."""
-    ran = complete(2000, lost=tuple(range(150)))
+    ran = _by_ranks(2000, lost=tuple(range(150)))
     text = rt.judge(ran).sentence
     found = re.search(r"it would hold with at most (\d+) lost: mend (\d+) of them", text)
     assert found
@@ -352,6 +353,11 @@ def test_tolerable_losses_are_those_that_leave_a_verdict() -> None:
     assert rt.judge(more).verdict is rt.Verdict.INCONCLUSIVE
 
 
+def _by_ranks(n: int, lost: Sequence[int]) -> rt.Replicates:
+    """Return calibrated ranks; a single exact score could move mean and sd arbitrarily far, a rank cannot."""
+    return ranked(np.random.default_rng(7).permutation(np.arange(n) % 100), 99, lost=lost)
+
+
 def _with_losses(ran: rt.Replicates, lost: int) -> rt.Replicates:
     """Return the replicates without the first of those that were lost."""
     return ran.pick(slice(ran.lost - lost, None))
@@ -359,24 +365,35 @@ def _with_losses(ran: rt.Replicates, lost: int) -> rt.Replicates:
 
 def test_losses_that_do_not_matter_are_told() -> None:
     """A verdict that stands in spite of losses says so."""
-    assert "whatever the 2 lost replicates would have been" in rt.judge(complete(3000, lost=(1, 2))).sentence
+    assert "whatever the 2 lost replicates would have been" in rt.judge(_by_ranks(3000, lost=(1, 2))).sentence
+
+
+def test_a_lost_exact_output_could_have_been_anywhere() -> None:
+    """One of 4000 may lie 10^6 sd off, which no bound on the spread survives: without it the verdict would hold."""
+    z = normal(4000)
+    whole, lost = (rt.judge(scores(z, lost=some)) for some in ((), (17,)))
+    assert whole.verdict is rt.Verdict.WITHIN_TOLERANCE
+    assert lost.verdict is rt.Verdict.INCONCLUSIVE
+    assert "it would hold without that loss" in lost.sentence
+    returned = rt.judge(scores(np.where(np.arange(4000) == 17, 1e6, z)))
+    assert returned.verdict is rt.Verdict.MISCALIBRATED
 
 
 def test_a_loss_that_is_not_the_trouble_is_not_blamed() -> None:
     """With few replicates, more are asked for, once the failures are mended."""
     text = rt.judge(complete(100, lost=(1,))).sentence
     assert "1 of 100 replicates was lost, and the verdict must hold whatever it would have been" in text
-    assert re.search(r"even without losses it would be open; about \d+ more replicates", text)
+    assert re.search(r"even without losses it would be open, about \d+ more replicates", text)
 
 
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.3])
 def test_advice_after_losses_is_that_for_no_losses(share: float) -> None:
     """How many more replicates are needed does not depend on how much losses widen the intervals."""
-    kept, lost = 400, round(400 * share / (1 - share))
+    kept, lost = 200, round(200 * share / (1 - share))
     z = np.concatenate([normal(kept), np.zeros(lost)])
     ran = scores(z, lost=range(kept, kept + lost))
     after, without = rt.judge(ran).sentence, said(normal(kept))
-    found = [re.search(r"; (about \d+ more replicates would certify .*? points)", text) for text in (after, without)]
+    found = [re.search(r"(about \d+ more replicates would certify .*? points)", text) for text in (after, without)]
     assert found[0]
     assert found[1]
     assert found[0][1] == found[1][1]
@@ -386,17 +403,17 @@ def test_what_is_at_its_limit_is_named() -> None:
     """After losses, no measure was named before, and the advice names it."""
     z = np.concatenate([normal(500) + 0.095, np.zeros(40)])
     text = rt.judge(scores(z, lost=range(500, 540))).sentence
-    assert "it would be open; the bias of theta is so near the limit of its tolerance, -0.10 to 0.10 sd, that" in text
+    assert "it would be open, the bias of theta is so near the limit of its tolerance, -0.10 to 0.10 sd, that" in text
 
 
 @pytest.mark.parametrize(("n", "words"), [(1, "1 replicate tells"), (2, "2 replicates tell"), (3, "3 replicates tell")])
 def test_few_replicates_are_told_how_many_more(n: int, words: str) -> None:
     """One, two or three replicates tell next to nothing, and the number that would is named."""
     text = said(np.linspace(-0.5, 0.8, n))
-    assert f"{words} next to nothing; about 1400 more replicates would certify" in text
+    assert f"{words} next to nothing; about 890 more replicates would certify" in text
 
 
-@pytest.mark.parametrize("n", [50, 500, 1000, 1500])
+@pytest.mark.parametrize("n", [50, 300, 600, 700])
 def test_the_number_of_replicates_would_settle_it(n: int) -> None:
     """The same scores, as many times as the sentence asks for, are within tolerance."""
     z = 1.03 * normal(n) + 0.04
@@ -428,8 +445,8 @@ def test_few_draws_are_told_what_more_draws_would_do() -> None:
 
 def test_one_short_output_does_not_decide_for_all() -> None:
     """One draw in one of many outputs leaves the spread known; one draw in all of them does not."""
-    draws = np.where(np.arange(300) < 1, 1, 99)
-    ran = replicates(grid(300), rank=np.minimum((grid(300) * 100).astype(int), draws), draws=draws[:, None])
+    draws = np.where(np.arange(200) < 1, 1, 99)
+    ran = replicates(grid(200), rank=np.minimum((grid(200) * 100).astype(int), draws), draws=draws[:, None])
     text = rt.judge(ran).sentence
     assert "one draw per replicate" not in text
     assert "more replicates would certify" in text

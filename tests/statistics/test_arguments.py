@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ringtrue as rt
-from ringtrue.statistics import effects, planning, uniformity
+from ringtrue.statistics import effects, uniformity
 from ringtrue.statistics.arguments import as_counts, as_ranks, as_values, need_count, need_fraction
 from ringtrue.statistics.effects import usefulness
 
@@ -32,7 +32,6 @@ X = [0.1, 0.2, 0.3, 0.4]
         lambda c: usefulness.skill(X, X, confidence=c),
         lambda c: usefulness.energy_skill(X, X, confidence=c),
         lambda c: uniformity.band(9, confidence=c),
-        lambda c: planning.plan_certificate(confidence=c),
     ],
 )
 def test_a_confidence_is_refused_in_the_same_words(call: Callable[[float], object], value: float) -> None:

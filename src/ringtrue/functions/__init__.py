@@ -1,7 +1,7 @@
 """Test functions: what turns a parameter into one real number."""
 
 from .contract import ALL, ALONE, SEVERAL, Context, Sees, TestFunction, printable
-from .families import BestOf, as_testfunctions, default_family, left_out
+from .families import BestOf, as_testfunctions, default_family
 from .joint import LogDensity, Mahalanobis
 from .single import Coordinate, Distance, Evaluate, Function, Linear, Vectorized, identity
 
@@ -24,6 +24,5 @@ __all__ = [
     "as_testfunctions",
     "default_family",
     "identity",
-    "left_out",
     "printable",
 ]

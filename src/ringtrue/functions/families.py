@@ -13,9 +13,6 @@ from ..values import Floats
 from .contract import ALL, Context, Sees, TestFunction
 from .single import Coordinate, Distance, Function, Linear
 
-#: Entries of theta in the default family, at most.
-MOST_ENTRIES = 20
-
 
 @dataclass(frozen=True)
 class BestOf:
@@ -79,13 +76,19 @@ def _as_several(f: Any, reference: Any) -> list[TestFunction]:
     """Return the test function, or all entries of the parameter that a name stands for."""
     if not isinstance(f, str):
         return [_as_one(f, None)]
-    # All entries, not the twenty of the default family: a name that the user writes is looked up among everything.
-    known = default_family(reference, most=10**9)
+    known = default_family(reference)
     found = [one for one in known if f == one.name or (isinstance(one, Coordinate) and f == (one.key or "theta"))]
     if not found:
         names = ", ".join(one.name for one in known[:10])
         raise InvalidStudy(f"f must name entries of theta, such as {names}, but {f!r} arrived.")
-    return found
+    # What the user asks for by name is the user's own, and no longer what the family adds.
+    return [_own(one) for one in found]
+
+
+def _own(f: TestFunction) -> TestFunction:
+    if isinstance(f, Linear):
+        return replace(f, kind="linear")
+    return replace(f, kind="distance") if isinstance(f, Distance) else f
 
 
 def _as_one(f: Any, name: str | None) -> TestFunction:
@@ -143,26 +146,14 @@ def _refuse_duplicates(names: Sequence[str]) -> None:
         raise InvalidStudy(f"test functions need different names, but {twice} came more than once; pass f as a dict.")
 
 
-def left_out(entries: int) -> tuple[str, ...]:
-    """Return a note if the default family does not ask about all entries of theta."""
-    if entries <= MOST_ENTRIES:
-        return ()
-    return (
-        f"{MOST_ENTRIES} of {entries} entries of theta were asked about one by one, those of largest variance; the "
-        f"others only through their sum and distance: pass f= to ask about them.",
-    )
-
-
-def default_family(reference: Any, *, most: int = MOST_ENTRIES) -> tuple[TestFunction, ...]:
-    """Return the coordinates, their standardised sum, and the distance from the centre of a reference sample.
+def default_family(reference: Any) -> tuple[TestFunction, ...]:
+    """Return all coordinates, their standardised sum, and the distance from the centre of a reference sample.
 
     Parameters
     ----------
     reference
         Parameters with one leading axis, independent of the replicates to be judged; they only set
         the centre and the scale.
-    most
-        At most this many coordinates, those of largest variance.
 
     Examples
     --------
@@ -173,14 +164,9 @@ def default_family(reference: Any, *, most: int = MOST_ENTRIES) -> tuple[TestFun
     # The median exists for beliefs without a mean, such as Cauchy's.
     center = {key: np.median(part, axis=0) for key, part in parts.items()}
     scale = {key: _scale(part) for key, part in parts.items()}
-    entries = [(float(scale[k][i]), Coordinate(k, i)) for k in parts for i in np.ndindex(*np.shape(center[k]))]
-    # Many entries would spend the error budget on each other; the widest say most about where the belief lives.
-    if len(entries) > most:
-        keep = sorted(range(len(entries)), key=lambda j: -entries[j][0])[:most]
-        entries = [entries[j] for j in sorted(keep)]
-    coordinates: tuple[TestFunction, ...] = tuple(entry for _, entry in entries)
+    coordinates = tuple(Coordinate(k, i) for k in parts for i in np.ndindex(*np.shape(center[k])))
     whole = _unnamed if list(parts) == [None] else _named
-    distance = Distance(whole(center), whole(scale), "distance")
+    distance = Distance(whole(center), whole(scale), "distance", "overall")
     # The sum of one entry is the entry again, and would be paid for twice.
     if len(coordinates) == 1:
         return (*coordinates, distance)

@@ -102,7 +102,7 @@ class Distance:
     center: Any
     scale: Any
     name: str = "distance"
-    kind: str = field(default="distance", init=False)
+    kind: str = "distance"
     sees: Sees = field(default="theta", init=False)
 
     def evaluate(self, theta: Any, context: Context) -> Floats:

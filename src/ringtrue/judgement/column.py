@@ -49,6 +49,12 @@ class Column:
         part.__dict__["fewest_and_most"] = self.fewest_and_most
         return part
 
+    def without_losses(self) -> Column:
+        """Return the column as if the replicates that were lost had not been asked for."""
+        part = self.at(self.rows)
+        part.lost = 0
+        return part
+
     def array(self, name: str) -> NDArray[Any]:
         """Return an array of the record for this test function."""
         found: NDArray[Any] = self.replicates.arrays[name][self.rows, self.k]

@@ -21,7 +21,7 @@ from ..statistics.uniformity import TESTS
 from ..values import Numbers
 from . import measures
 from .column import strong_columns
-from .levels import evidence, levels
+from .levels import ADDED, evidence
 from .result import Resolution, Result, Tested
 from .sentences.verdicts import Findings, sentence, useless
 from .verdict import Tolerance, Verdict, decide, overall, rejecting
@@ -155,7 +155,7 @@ def judge(
     found, notes = evidence(replicates, test=test)
     sizes = measures.judged(replicates, alpha, limits)
     use = measures.of_use(replicates, alpha)
-    verdict = decide(found, alpha, sizes)
+    verdict = decide(found, alpha, sizes, replicates, limits)
     tolerable = None
     if verdict is Verdict.INCONCLUSIVE and replicates.failures:
         tolerable = _tolerable(replicates, alpha, limits, test)
@@ -239,7 +239,9 @@ def _tolerable(replicates: Replicates, alpha: float, tolerance: Tolerance, test:
     def settled(lost: int) -> bool:
         fewer = _with_lost(replicates, lost)
         found, _ = evidence(fewer, test=test)
-        return decide(found, alpha, measures.judged(fewer, alpha, tolerance)) is not Verdict.INCONCLUSIVE
+        return (
+            decide(found, alpha, measures.judged(fewer, alpha, tolerance), fewer, tolerance) is not Verdict.INCONCLUSIVE
+        )
 
     most, too_many = -1, replicates.lost
     # Bisection: more losses never help a verdict, so that there is one border.
@@ -260,12 +262,12 @@ def _resolution(replicates: Replicates, alpha: float, test: str) -> Resolution:
     columns = strong_columns(replicates)
     if not columns or test != "combination" or replicates.failures:
         return Resolution(np.nan, np.nan, np.nan)
-    n, functions, selection = replicates.n, len(columns), replicates.header.selection
-    if selection is not None:
+    # What the default family adds has a share of its own, which planning knows of.
+    n, own = replicates.n, max(sum(column.kind not in ADDED for column in columns), 1)
+    if (selection := replicates.header.selection) is not None:
         # Replicates that were spent on choosing a function do not test it.
-        n, functions = max(n - round(selection.share * n), 1), 1
-    share = levels()["strong"].share or 1.0
-    seen = planning.detectable(n, draws=fewest_draws(replicates), alpha=share * alpha, functions=functions)
+        n, own = max(n - round(selection.share * n), 1), 1
+    seen = planning.detectable(n, draws=fewest_draws(replicates), alpha=alpha, parameters=own)
     return Resolution(seen.over_confident, seen.under_confident, seen.bias)
 
 

@@ -28,7 +28,7 @@ from .column import Column, columns_of, strong_columns
 from .levels import stream
 from .result import Result
 from .text import as_row, decimals, number, table
-from .verdict import Tolerance, within
+from .verdict import Tolerance, joint_confidence, within
 
 #: Replicates that are enough to say whether outputs are of use; it takes sorting.
 _ENOUGH = 50_000
@@ -71,18 +71,44 @@ def sizes(column: Column, *, confidence: float, of_distance: float | None = None
 
 
 def judged(replicates: Replicates, alpha: float, tolerance: Tolerance) -> tuple[Interval, ...]:
-    """Return the sizes that a verdict rests on, of every strong test function, with intervals that hold jointly."""
+    """Return the sizes that a verdict rests on, of every strong test function, with intervals that hold jointly.
+
+    Whether a size is in tolerance is decided on an interval of its own, each end of which is missed with probability
+    alpha: "all of them are small" is false only if one of them is not, and that one is missed with probability alpha.
+    """
     columns = strong_columns(replicates)
+    # Spread, bias and coverage hold jointly at 1 - alpha; so do the distances, strong and weak.
+    # Bonferroni, because the three depend on each other in a way that changes with the error.
+    if not columns:
+        return ()
+    jointly, of_distance = joint_confidence(alpha, len(columns)), 1 - alpha / (2 * len(columns))
     rows = []
     for column in columns:
-        # Spread, bias and coverage hold jointly at 1 - alpha; so do the distances, strong and weak.
-        # Bonferroni, because the three depend on each other in a way that changes with the error.
-        confidence, of_distance = 1 - alpha / (3 * len(columns)), 1 - alpha / (2 * len(columns))
-        found = sizes(column, confidence=confidence, of_distance=of_distance)
-        if column.weak is not None:
-            found.append(_drawn_weak_distance(column, of_distance))
-        rows += [replace(m, f=column.name, within=within(m, tolerance)) for m in found]
+        joint, certifying, known = _sizes_at(column, (jointly, of_distance), _ends(alpha), _ends(2 * alpha))
+        if column.lost:
+            (known,) = _sizes_at(column.without_losses(), _ends(2 * alpha))
+        rows += [
+            replace(m, f=column.name, within=within(one, other, tolerance))
+            for m, one, other in zip(joint, certifying, known, strict=True)
+        ]
     return tuple(rows)
+
+
+def _ends(alpha: float) -> tuple[float, float]:
+    """Return the confidence of intervals each end of which is missed with probability alpha."""
+    return max(1 - 2 * alpha, 0.01), max(1 - 2 * alpha, 0.01)
+
+
+def _sizes_at(column: Column, *confidences: tuple[float, float]) -> list[list[Interval]]:
+    """Return the sizes at several pairs of confidences, that of distances second; the fits are made once."""
+    fits = effects.spreads_and_biases(
+        column.scores, draws=column.draws, confidences=[one for one, _ in confidences], lost=column.lost
+    )
+    found = []
+    for both, (one, of_distance) in zip(fits, confidences, strict=True):
+        rows = [both.spread, both.bias, coverage(column, confidence=one), distance(column, confidence=of_distance)]
+        found.append([*rows, *([] if column.weak is None else [_drawn_weak_distance(column, of_distance)])])
+    return found
 
 
 def without_losses(replicates: Replicates, alpha: float, tolerance: Tolerance) -> tuple[Interval, ...]:

@@ -293,5 +293,7 @@ def measures_table(rows: Sequence[Interval], alpha: float) -> str:
         )
     return (
         table(cells, right={2, 4})
-        + "\n* simultaneous over test functions and measures, but for contraction and skill: each alone"
+        + "\n* simultaneous over test functions and measures, but for contraction and skill: each alone. In tolerance:"
+        + f"\nyes if an interval of its own is, each end of which is missed with probability {alpha:g}; no if the"
+        + "\nestimate is outside and clearly more than two thirds of what is tolerated"
     )

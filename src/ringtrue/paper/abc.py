@@ -170,7 +170,7 @@ def _needed(replicates: rt.Replicates, task: Task, ks: float, p: float) -> Row:
     scores = replicates.rank[:, 0] if task.level == "strong" else replicates.weak_z[:, 0]
     both = spread_and_bias(scores, draws=lattice, confidence=0.999)
     plans = [
-        plan(**{name: m.estimate}, draws=lattice).n  # type: ignore[arg-type]
+        plan(**{name: m.estimate}, draws=lattice, of="test").n  # type: ignore[arg-type]
         for name, m in (("spread", both.spread), ("bias", both.bias))
         if not m.low <= m.ideal <= m.high
     ]

@@ -106,7 +106,9 @@ def _one(name: str, n: int, seed: int) -> tuple[Row, Data]:
         "verdict": result.verdict.words,
         "n_needed": needed_by_ks(known["ks_strong"]),
         "n_needed_weak": needed_by_ks(known["ks_weak"]),
-        "n_needed_default": None if known["tau2"] == 1 else int(rt.planning.plan(spread=math.sqrt(known["tau2"])).n),
+        "n_needed_default": None
+        if known["tau2"] == 1
+        else int(rt.planning.plan(spread=math.sqrt(known["tau2"]), of="test").n),
     }
     # Without batches: a batch is replayed as a whole.
     single = rt.Study(BELIEF, NormalMean().simulate, procedure, f=rt.identity, seed=seed)

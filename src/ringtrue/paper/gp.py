@@ -153,7 +153,7 @@ def _row(s: int, found: Sequence[Row]) -> Row:
 def _needed(square: float) -> int | None:
     """Return how many held-out replicates find an error of this size with 80 % power at 5 %."""
     # Nearer to 1 a plan would ask for tens of millions.
-    return int(rt.planning.plan(spread=float(np.sqrt(square))).n) if abs(square - 1) > 1e-3 else None
+    return int(rt.planning.plan(spread=float(np.sqrt(square)), of="test").n) if abs(square - 1) > 1e-3 else None
 
 
 def _curve(s: int, found: Sequence[Row]) -> Row:

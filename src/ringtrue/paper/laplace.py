@@ -108,7 +108,7 @@ def _needed(z: Any) -> dict[str, Any]:
     # Eighty spreads are looked at: at 95 % four would be taken for errors by chance.
     spread = spread_and_bias(z, confidence=0.999).spread
     seen = not spread.low <= 1 <= spread.high
-    return {"spread": spread.estimate, "n_needed": int(plan(spread=spread.estimate).n) if seen else None}
+    return {"spread": spread.estimate, "n_needed": int(plan(spread=spread.estimate, of="test").n) if seen else None}
 
 
 def lines(data: Data) -> list[str]:

@@ -151,8 +151,8 @@ def _needed_default(share: float, power: float, variance: float) -> int | None:
     clean, mean, sd = mixture(power, variance)
     spread = math.sqrt((1 - share) * clean**2 + share * (mean**2 + sd**2))
     # There is no plan for an error of 0.
-    asked = [rt.planning.plan(bias=share * mean)] if share else []
-    asked += [rt.planning.plan(spread=spread)] if abs(spread - 1) > 1e-6 else []
+    asked = [rt.planning.plan(bias=share * mean, of="test")] if share else []
+    asked += [rt.planning.plan(spread=spread, of="test")] if abs(spread - 1) > 1e-6 else []
     return min((int(one.n) for one in asked), default=None)
 
 

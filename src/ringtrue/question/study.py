@@ -15,9 +15,9 @@ from typing import Any, Protocol, TypedDict
 from ..callables import called
 from ..distributions import Distribution, as_distribution
 from ..errors import InvalidStudy
-from ..functions import BestOf, TestFunction, as_testfunctions, default_family, left_out
+from ..functions import BestOf, TestFunction, as_testfunctions, default_family
 from ..streams import Streams
-from ..values import Generator, copied, stack_values, width
+from ..values import Generator, copied, stack_values
 from .models import contaminated
 
 #: Draws of the belief that set the centre and the scale of the default test functions.
@@ -189,8 +189,7 @@ class Study:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the result must know."""
-        # One draw tells how many entries a parameter has; the note is about the default family only.
-        return () if self.f is not None else left_out(width(self.reference(1)))
+        return ()
 
     @property
     def joint(self) -> Joint | None:

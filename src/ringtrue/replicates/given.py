@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..distributions import Draws, as_distribution
 from ..errors import InvalidStudy
-from ..functions import SEVERAL, BestOf, TestFunction, as_testfunctions, default_family, left_out
+from ..functions import SEVERAL, BestOf, TestFunction, as_testfunctions, default_family
 from ..question.study import at_least
 from ..values import Numbers, take, width
 from .block import Block, fitting
@@ -76,7 +76,7 @@ def replicates_from_draws(
         mu0=None if belief is None else _belief(belief, truth),
         functions=_functions(f, truth, outputs, y),
         selection=f if isinstance(f, BestOf) else None,
-        notes=(*(() if belief is not None else (_NO_BELIEF,)), *(left_out(width(truth)) if f is None else ())),
+        notes=() if belief is not None else (_NO_BELIEF,),
         truths_known=truth,
     )
     recorder = Recorder(question, 0, n)

@@ -49,21 +49,27 @@ def bonferroni(p: ArrayLike) -> float:
     return min(1.0, len(p) * float(p.min()))
 
 
-def holm(p: ArrayLike) -> Floats:
+def holm(p: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """Adjust each p-value so that rejecting all below alpha makes one false claim with probability alpha.
 
-    They keep their order and may depend on each other in any way; the smallest becomes the Bonferroni p-value.
+    They may depend on each other in any way. The smallest becomes that of :func:`weighted_minimum`; without weights
+    that is the Bonferroni p-value, and they keep their order.
 
     Examples
     --------
     >>> holm([0.01, 0.6, 0.02])
     array([0.03, 0.6 , 0.04])
+    >>> holm([0.02, 0.02], weights=[0.8, 0.2])
+    array([0.025, 0.025])
     """
     p = _as_pvalues(p)
-    order = np.argsort(p, kind="stable")
+    w = np.ones(len(p)) if weights is None else _as_weights(weights, len(p)) * len(p)
+    order = np.argsort(p / w, kind="stable")
     adjusted = np.empty_like(p)
-    # The running maximum: nothing is rejected before all that have smaller p-values are.
-    adjusted[order] = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    # What is left of the weights is shared by those not rejected yet. The running maximum: nothing is rejected before
+    # all that have smaller p-values are.
+    left = np.cumsum(w[order][::-1])[::-1]
+    adjusted[order] = np.maximum.accumulate(p[order] / w[order] * left)
     return np.minimum(adjusted, 1.0)
 
 
@@ -83,12 +89,8 @@ def weighted_minimum(p: ArrayLike, weights: ArrayLike) -> float:
     >>> weighted_minimum([0.125, 0.375], [0.25, 0.75])
     0.5
     """
-    p, w = _as_pvalues(p), np.asarray(weights, dtype=np.float64)
-    if w.shape != p.shape or not (w >= 0).all() or abs(w.sum() - 1) > 1e-9:
-        raise ValueError(
-            f"weights must be {len(p)} numbers >= 0 that add up to 1, got shape {w.shape} with sum "
-            f"{w.sum()}; divide them by their sum."
-        )
+    p = _as_pvalues(p)
+    w = _as_weights(weights, len(p))
     # Zero weights are left out before dividing: 0 / 0 would be nan, which a minimum hands on.
     return min(1.0, float((p[w > 0] / w[w > 0]).min()))
 
@@ -140,7 +142,9 @@ class LabelRandomisation:
     adjusted: Floats
 
 
-def label_randomised(members: ArrayLike, *, rng: Generator, randomisations: int = 999) -> LabelRandomisation:
+def label_randomised(
+    members: ArrayLike, *, rng: Generator, randomisations: int = 999, weights: ArrayLike | None = None
+) -> LabelRandomisation:
     """Test all test functions jointly and exactly, by asking which member could have been the truth.
 
     Null hypothesis: within each replicate the truth and its M draws are exchangeable, jointly in all test
@@ -162,6 +166,8 @@ def label_randomised(members: ArrayLike, *, rng: Generator, randomisations: int 
         Draws the labels.
     randomisations : int
         The p-values are multiples of ``1 / (randomisations + 1)``.
+    weights : array_like, shape (K,), optional
+        How much each test function counts, positive and adding up to one: its approximate p-value is divided by it.
 
     Returns
     -------
@@ -182,6 +188,9 @@ def label_randomised(members: ArrayLike, *, rng: Generator, randomisations: int 
     need_count(1, randomisations=randomisations)
     chunks = [_evidence(counts) for counts in _relabelled_counts(ranks, rng, randomisations)]
     evidence = np.concatenate(chunks)
+    if weights is not None:
+        # The same shift for all labellings: relabelling stays exact, whatever the weights.
+        evidence = evidence + np.log(_as_weights(weights, evidence.shape[1]))
     adjusted = _step_down(evidence)
     return LabelRandomisation(float(evidence[0].max()), float(adjusted.min()), adjusted)
 
@@ -279,6 +288,16 @@ def _step_down(evidence: Floats) -> Floats:
     adjusted = np.empty(len(order))
     adjusted[order] = np.maximum.accumulate(reached)
     return adjusted
+
+
+def _as_weights(weights: ArrayLike, many: int) -> Floats:
+    w = np.asarray(weights, dtype=np.float64)
+    if w.shape != (many,) or not (w >= 0).all() or abs(w.sum() - 1) > 1e-9:
+        raise ValueError(
+            f"weights must be {many} numbers >= 0 that add up to 1, got shape {w.shape} with sum "
+            f"{w.sum()}; divide them by their sum."
+        )
+    return w
 
 
 def _as_pvalues(p: ArrayLike) -> Floats:

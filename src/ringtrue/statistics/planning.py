@@ -4,14 +4,16 @@ Three questions, asked before or after a run: how many replicates will find an e
 errors could a run of this size have found (`detectable`), and how many replicates certify a calibrated procedure
 (`plan_certificate`). The answers are closed forms or one-dimensional root searches; nothing is simulated.
 
-The test meant is the default one, the smallest p-value of several tests of uniformity, recalibrated. It is
-treated as its best member at a stricter level.
+The test meant is that of ``check``: for every parameter the smallest p-value of several tests of uniformity,
+recalibrated, at that parameter's share of alpha. It is treated as its best member at a stricter level.
 
 This module knows levels, powers and the information in ranks. It must not know studies, runs or verdicts.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from scipy import special
 
@@ -26,9 +28,18 @@ __all__ = ["Certificate", "Detectable", "Plan", "detectable", "plan", "plan_cert
 # of them cost less than a factor four. The value reproduces the simulated requirements of the default test at
 # 5 % and 80 % within 6 %, for spread factors between 0.7 and 1.4 and biases between 0.2 and 0.5.
 _MULTIPLICITY = 2.6
+#: Of alpha, what the strong level has in `check`; the rest is for the weak one, whose tests see less.
+STRONG_SHARE = 0.8
+#: Of that, what the user's parameters share; the rest is for what the default family adds to them. At one parameter an
+#: equal share would cost every error of it 11 % more replicates; a tenth costs what only the added ones see 30 %.
+OWN_SHARE = 0.9
+#: Of that, on draws, what the joint test of all functions has; it cannot reject below 1/1000, Bonferroni's rule can.
+JOINT_SHARE = 0.9
 # Chance that a calibrated procedure is certified.
 _CHANCE = 0.8
 _NOMINAL = 0.9
+#: What is planned: a check with all its levels and functions, or the default test of one function alone.
+Of = Literal["check", "test"]
 
 
 @dataclass(frozen=True)
@@ -44,14 +55,14 @@ class Plan:
     power: float
     alpha: float
     draws: int | None
-    functions: int
+    parameters: int
 
     def __str__(self) -> str:
         route = "exact u" if self.draws is None else f"{self.draws} draws per replicate"
         head = f"{self.effect} {self.size:.6g}, seen with probability {self.power:.3g} at level {self.alpha:.3g}"
         if math.isinf(self.n):
             return f"{head}: no number of replicates suffices ({route})"
-        return f"{head}: {self.n} replicates ({route}, {_functions(self.functions)})"
+        return f"{head}: {self.n} replicates ({route}, {_parameters(self.parameters)})"
 
 
 @dataclass(frozen=True)
@@ -82,7 +93,7 @@ class Detectable:
 class Certificate:
     """The number of replicates that certifies a calibrated procedure, and what each measure asks for.
 
-    ``n`` is the largest of the other three; each is a whole number, or inf where no number suffices.
+    The other three are what each measure would ask for alone; each is a whole number, or inf where no number suffices.
     """
 
     n: float
@@ -107,9 +118,10 @@ def plan(
     power: float = 0.8,
     alpha: float = 0.05,
     draws: int | None = None,
-    functions: int = 1,
+    parameters: int = 1,
+    of: Of = "check",
 ) -> Plan:
-    """Compute how many replicates the default test needs to find an error of a given size.
+    """Compute how many replicates find an error of a given size of one parameter.
 
     Parameters
     ----------
@@ -126,12 +138,16 @@ def plan(
         Level of the test.
     draws : int, optional
         Draws that each truth is ranked among; None if u is exact.
-    functions : int
-        Test functions tested together. The level is shared by Bonferroni's rule, as if only one is wrong.
+    parameters : int
+        Parameters asked about. The level is shared by Bonferroni's rule, as if only one is wrong.
+    of : {"check", "test"}
+        "check" is what ``ringtrue.check`` does with its default test functions, levels and shares; "test" is the
+        default test of uniformity alone, of that many functions.
 
     Notes
     -----
-    With z ~ N(delta, s^2) and a = alpha / (2.6 functions): for bias, n = ((q(1 - a/2) + q(power)) / delta)^2 with
+    With z ~ N(delta, s^2) and a = alpha share / (2.6 parameters), where share is 0.8 x 0.9 = 0.72 of a check (0.65 with
+    draws) and 1 of a test: for bias, n = ((q(1 - a/2) + q(power)) / delta)^2 with
     normal quantiles q; for spread, n solves F(lo / s^2) + 1 - F(hi / s^2) = power, where F is the chi-squared law
     with n degrees of freedom and lo, hi its a/2 and 1 - a/2 quantiles. On ranks n is divided by their efficiency,
     which is exact for small errors only. Against simulations of the default test at 5 % and 80 % on exact u the
@@ -143,19 +159,24 @@ def plan(
     spread 1.25, seen with probability 0.8 at level 0.05: 96 replicates (exact u, 1 test function)
     """
     effect, size = _the_effect(spread=spread, bias=bias, eta=eta)
-    _check(power, alpha, functions)
-    each = alpha / (_MULTIPLICITY * functions)
+    each = _each(power, alpha, parameters, draws, of)
     kept_spread, kept_bias = _efficiency(draws)
     if effect == "bias":
         n = _divided(_replicates_for_bias(abs(size), each, power), kept_bias)
     else:
         s = size if effect == "spread" else size**-0.5
         n = _divided(_replicates_for_spread(s, each, power), kept_spread)
-    return Plan(n, effect, size, power, alpha, draws, functions)
+    return Plan(n, effect, size, power, alpha, draws, parameters)
 
 
 def detectable(
-    n: int, *, draws: int | None = None, power: float = 0.8, alpha: float = 0.05, functions: int = 1
+    n: int,
+    *,
+    draws: int | None = None,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    parameters: int = 1,
+    of: Of = "check",
 ) -> Detectable:
     """Compute the smallest errors that a run of n replicates finds with the stated power.
 
@@ -167,7 +188,7 @@ def detectable(
         Number of replicates.
     draws : int, optional
         Draws that each truth is ranked among; None if u is exact. One draw cannot see a spread at all.
-    power, alpha, functions
+    power, alpha, parameters, of
         As in `plan`.
 
     Examples
@@ -175,9 +196,8 @@ def detectable(
     >>> print(detectable(100))
     with probability 0.8 this run finds a spread factor above 1.24 or below 0.791, and a bias above 0.318 sd
     """
-    _check(power, alpha, functions)
+    each = _each(power, alpha, parameters, draws, of)
     need_count(1, n=n)
-    each = alpha / (_MULTIPLICITY * functions)
     kept_spread, kept_bias = _efficiency(draws)
     bias = (_two_sided(each) + float(special.ndtri(power))) / math.sqrt(n * kept_bias)
     # Ranks count as fewer exact u; a chi-squared law allows a fraction of a degree of freedom.
@@ -191,13 +211,14 @@ def plan_certificate(
     spread: float = 0.1,
     bias: float = 0.1,
     coverage: float = 0.05,
-    confidence: float = 0.95,
+    alpha: float = 0.05,
     draws: int | None = None,
+    parameters: int = 1,
 ) -> Certificate:
     """Compute how many replicates certify, with probability 0.8, a procedure that is perfectly calibrated.
 
-    Certified means that the interval of each measure lies within its tolerance. The answer for each measure is
-    as if it were the only one; the largest is returned, so that the chance of all three is a little lower.
+    Certified means that spread, bias and coverage of every parameter are shown to lie within tolerance, as ``check``
+    does it: each limit is tested at alpha.
 
     Parameters
     ----------
@@ -207,43 +228,61 @@ def plan_certificate(
         Tolerance on the bias, in standard deviations of the output. inf asks for nothing.
     coverage : float
         Tolerance on the coverage of the central 90 % interval. inf asks for nothing.
-    confidence : float
-        That of each interval.
+    alpha : float
+        The chance of certifying an error that lies at a limit.
     draws : int, optional
         Draws that each truth is ranked among; None if u is exact.
+    parameters : int
+        Parameters asked about, taken as independent.
 
     Notes
     -----
-    With b = q((1 + confidence) / 2) + q(0.9): both ends of an interval stay within the tolerance t with probability 0.8
-    if n = b^2 / (2 log(1 + t)^2) for the spread and b^2 / t^2 for the bias, divided by the efficiency of ranks. For the
-    coverage n = b^2 p (1 - p) / t^2 + 1 / t, where the last term is the price of an exact binomial interval; this is
-    up to 8 % below the exact number. The interval of the spread also pays for an unknown kurtosis: the chance
-    reached at the n given was between 0.77 and 0.82 in simulations, 0.71 at n = 294 with confidence 0.998.
+    A size with standard error e is certified within t with probability 2 F(t / e - q(1 - alpha)) - 1, where F is the
+    normal law and q its quantile: e is 1 / sqrt(2 n) for log spread and 1 / sqrt(n) for bias, n times the efficiency of
+    ranks, and 0.3 / sqrt(n - 1 / t) for the coverage, where 1 / t is the price of an exact binomial interval. The
+    answer makes the product over sizes and parameters 0.8; the three are close to independent.
 
     Examples
     --------
-    >>> plan_certificate(spread=0.1, bias=float("inf"), coverage=float("inf"), confidence=0.9).n
-    472
+    >>> plan_certificate().n, plan_certificate(parameters=10, draws=99).n
+    (884, 1601)
     """
-    tolerances = {"spread": spread, "bias": bias, "coverage": coverage}
-    for name, tolerance in tolerances.items():
+    for name, tolerance in {"spread": spread, "bias": bias, "coverage": coverage}.items():
         if not tolerance > 0:
             raise InvalidStudy(f"the tolerance on {name} must be positive (inf for none), got {tolerance}")
-    need_fraction(confidence=confidence)
-    # Either end may leave the tolerance, each with half of 1 - _CHANCE: hence the 0.9 quantile and not the 0.8.
-    reach = (_two_sided(1 - confidence) + float(special.ndtri((1 + _CHANCE) / 2))) ** 2
+    need_fraction(alpha=alpha)
+    need_count(1, parameters=parameters)
     kept_spread, kept_bias = _efficiency(draws)
-    needs = (
-        _divided(reach / (2 * math.log1p(spread) ** 2), kept_spread),
-        _divided(reach / bias**2, kept_bias),
+    asked = (
+        (math.log1p(spread) * math.sqrt(2 * kept_spread), 0.0),
+        (bias * math.sqrt(kept_bias), 0.0),
         # One draw leaves no interval between the lowest and the highest rank.
-        _divided(reach * _NOMINAL * (1 - _NOMINAL) / coverage**2 + 1 / coverage, 0.0 if draws == 1 else 1.0),
+        (0.0 if draws == 1 else coverage / math.sqrt(_NOMINAL * (1 - _NOMINAL)), 1 / coverage),
     )
-    return Certificate(max(needs), *needs)
+    alone = [_replicates_for_certificate([one], alpha, parameters) for one in asked]
+    return Certificate(_replicates_for_certificate(asked, alpha, parameters), *alone)
 
 
-def _functions(count: int) -> str:
-    return "1 test function" if count == 1 else f"{count} test functions"
+def _replicates_for_certificate(asked: Sequence[tuple[float, float]], alpha: float, parameters: int) -> float:
+    """Return the n that certifies all that is asked, each a tolerance at n = 1 and a price, with probability 0.8."""
+    asked = [one for one in asked if one[0] < math.inf]
+    if not asked:
+        return 0
+    if min(size for size, _ in asked) <= 0:
+        return math.inf
+    wanted, limit = math.log(_CHANCE) / parameters, -float(special.ndtri(alpha))
+
+    def surplus(log_n: float) -> float:
+        reach = [size * math.sqrt(max(math.exp(log_n) - price, 0.0)) - limit for size, price in asked]
+        # Both ends must stay inside: 2 F - 1, which is negative where the interval alone is wider than the tolerance.
+        chances = [1 - 2 * float(special.ndtr(-one)) for one in reach]
+        return sum(math.log(max(chance, 1e-300)) for chance in chances) - wanted
+
+    return math.ceil(math.exp(narrow(surplus, 0.0, 80.0, done=_narrow_enough).high) * (1 - 1e-9))
+
+
+def _parameters(count: int) -> str:
+    return "1 parameter" if count == 1 else f"{count} parameters"
 
 
 def _the_effect(**asked: float | None) -> tuple[str, float]:
@@ -258,11 +297,16 @@ def _the_effect(**asked: float | None) -> tuple[str, float]:
     return effect, size
 
 
-def _check(power: float, alpha: float, functions: int) -> None:
+def _each(power: float, alpha: float, parameters: int, draws: int | None, of: Of) -> float:
+    """Return the level at which the best member of the default test of one parameter rejects."""
     need_fraction(alpha=alpha, power=power)
-    need_count(1, functions=functions)
+    need_count(1, parameters=parameters)
     if alpha >= power:
         raise InvalidStudy(f"power must be larger than alpha, but power {power} and alpha {alpha} arrived.")
+    if of not in get_args(Of):
+        raise InvalidStudy(f"of must be one of {list(get_args(Of))}, but {of!r} arrived.")
+    share = 1.0 if of == "test" else STRONG_SHARE * OWN_SHARE * (1.0 if draws is None else JOINT_SHARE)
+    return alpha * share / (_MULTIPLICITY * parameters)
 
 
 def _efficiency(draws: int | None) -> tuple[float, float]:

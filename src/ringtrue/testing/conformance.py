@@ -227,7 +227,7 @@ def sensitivity(n: int, *, draws: int | None = None, false_alarm: float = FALSE_
     >>> "spread" in sensitivity(1000)
     True
     """
-    seen = planning.detectable(n, draws=draws, alpha=false_alarm, power=1 - miss)
+    seen = planning.detectable(n, draws=draws, alpha=false_alarm, power=1 - miss, of="test")
     return (
         f"n = {n} sees a spread factor above {seen.over_confident:.3g} or below {seen.under_confident:.3g} and a bias "
         f"beyond {seen.bias:.3g} sd, missing it once in {1 / miss:.0f} times"

@@ -12,6 +12,7 @@ import ringtrue as rt
 from ringtrue.errors import StoreDamaged, StoreError
 from ringtrue.execution.store import Store, load, merge, recompute, repair
 from ringtrue.execution.store.codec import checksum
+from ringtrue.execution.store.format1 import upgrade_meta
 from ringtrue.replicates.record import THINNED
 
 #: Four replicates of the study below, with draws, as the old version wrote them; the text of the traceback was cut.
@@ -114,6 +115,23 @@ def test_notes_of_format_1_become_fields(old: Path) -> None:
     header = Store.read(old).header
     assert not header.of_belief
     assert not any("another law" in note for note in header.notes)
+
+
+def test_functions_of_format_1_have_kinds(old: Path) -> None:
+    """What version 0.1 told by the name of its own functions is told by their kind."""
+    db = sqlite3.connect(old)
+    value = json.loads(db.execute("SELECT text FROM meta").fetchone()[0])
+    db.close()
+    names = ["theta", "sum", "distance", "Mahalanobis", "log density", "mine"]
+    levels = ["strong", "strong", "strong", "auto", "auto", "strong"]
+    value["columns"] = [
+        {**value["columns"][0], "name": name, "level": level, "coordinate": name == "theta"}
+        for name, level in zip(names, levels, strict=True)
+    ]
+    text = json.dumps(value)
+    _, upgraded, *_ = upgrade_meta((0, text, checksum("meta", (0, text))))
+    kinds = [kind for _, kind, _ in json.loads(upgraded)["functions"]]
+    assert kinds == ["coordinate", "sum", "overall", "mahalanobis", "log density", "function"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Spread and bias on the continuum: closed forms, extremes, coverage, lost replicates."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from ringtrue.statistics.effects import (
     influences,
     moment_spread_and_bias,
     spread_and_bias,
+    spreads_and_biases,
 )
 
 from .laws import (
@@ -113,25 +115,42 @@ def test_influences_are_derivatives(draws: int | None) -> None:
 
 
 @pytest.mark.parametrize(("spread", "bias"), [(1.0, 0.0), (0.7, 1.0), (1.5, -2.0)])
-@pytest.mark.parametrize("draws", [None, 2, 19])
-def test_lost_replicates_widen_by_the_worst_move_of_the_moment_estimate(
-    spread: float, bias: float, draws: int | None
-) -> None:
+@pytest.mark.parametrize("draws", [2, 19])
+def test_lost_replicates_widen_by_the_worst_move_of_the_moment_estimate(spread: float, bias: float, draws: int) -> None:
     """No completion, at random, moves the moment estimate further than the interval was widened."""
     rng = np.random.default_rng(7)
     z = spread * rng.standard_normal(300) + bias
-    u = special.ndtr(z) if draws is None else rng.binomial(draws, special.ndtr(z))
-    given = z if draws is None else u
-    plain, wide = (spread_and_bias(given, draws=draws, lost=m) for m in (0, 10))
+    u = rng.binomial(draws, special.ndtr(z))
+    plain, wide = (spread_and_bias(u, draws=draws, lost=m) for m in (0, 10))
     before = moment_spread_and_bias(u, draws=draws)
     for a, b in rng.choice([0.05, 0.3, 1.0, 5.0, 1e3], size=(60, 2)):
         extra = rng.beta(a, b, size=10)
-        lost = extra if draws is None else np.round(draws * extra).astype(int)
+        lost = np.round(draws * extra).astype(int)
         after = moment_spread_and_bias(np.append(u, lost), draws=draws)
         assert wide.spread.low / plain.spread.low <= after.spread / before.spread * (1 + 1e-3)
         assert wide.spread.high / plain.spread.high >= after.spread / before.spread * (1 - 1e-3)
         assert wide.bias.low - plain.bias.low <= after.bias - before.bias + 1e-3
         assert wide.bias.high - plain.bias.high >= after.bias - before.bias - 1e-3
+
+
+@pytest.mark.parametrize("completion", [0.0, 3.0, -30.0, 1e6, "mean"])
+def test_lost_scores_leave_no_bound_that_a_completion_breaks(completion: Any) -> None:
+    """Whatever the lost scores were, the estimates of all of them lie in the interval of those that are known."""
+    z = 1.2 * even_scores(300) + 0.1
+    wide = spread_and_bias(z, lost=5)
+    every = spread_and_bias(np.append(z, np.full(5, z.mean() if completion == "mean" else completion)))
+    assert wide.spread.low <= every.spread.estimate <= wide.spread.high
+    assert wide.bias.low <= every.bias.estimate <= wide.bias.high
+    assert wide.spread.low > 1
+
+
+def test_several_confidences_are_those_of_single_calls() -> None:
+    """One fit serves all, on scores, on ranks, and where scores are infinite."""
+    z = 1.2 * even_scores(60)
+    for values, draws in ((z, None), (np.arange(60) % 10, 9), (np.append(z, np.inf), None), ([0, 1, 1], 1)):
+        found = spreads_and_biases(values, draws=draws, confidences=(0.9, 0.99))
+        single = [spread_and_bias(values, draws=draws, confidence=c) for c in (0.9, 0.99)]
+        assert repr(found) == repr(single)
 
 
 def test_one_draw_with_lost_replicates() -> None:

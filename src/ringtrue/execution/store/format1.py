@@ -23,6 +23,7 @@ from .meta import meta_row, meta_text
 
 _FLOATS = ("u", "z", "weak_value", "weak_u", "weak_z", "truth", "mean", "sd", "crps", "interval")
 _INTS = ("rank", "draws")
+_KINDS = {"sum": "sum", "distance": "overall", "Mahalanobis": "mahalanobis", "log density": "log density"}
 _SEES = {"strong": "theta", "auto": "output", "exact": "data"}
 _OTHER_TRUTH = "theta was drawn from another law than the belief: even the exact posterior need not be uniform."
 
@@ -91,12 +92,17 @@ def _array(data: bytes) -> NDArray[Any]:
     return np.frombuffer(data, dtype, offset=stream.tell()).reshape(shape)
 
 
+def _kind(name: str, *, coordinate: bool) -> str:
+    """Return what a test function was; ringtrue 0.1 kept its name only, and went by it."""
+    return "coordinate" if coordinate else _KINDS.get(name, "function")
+
+
 def upgrade_meta(row: Row) -> Row:
     """Return the description of a store in format 2."""
     value = meta_text(row)
     try:
         value["functions"] = [
-            [one["name"], "coordinate" if one["coordinate"] else "function", _SEES[one["level"]]]
+            [one["name"], _kind(one["name"], coordinate=one["coordinate"]), _SEES[one["level"]]]
             for one in value.pop("columns")
         ]
         kept = value.pop("arrays")

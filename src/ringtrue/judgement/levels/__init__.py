@@ -20,10 +20,15 @@ from ...replicates.record import Replicates
 from ...statistics import combining, uniformity
 from ...statistics.effects import Interval
 from ...streams import Streams
+from ...values import Floats
 from ..column import Column, columns_of
 
 if TYPE_CHECKING:
     from ..sentences.verdicts import Findings
+
+
+#: Kinds of functions that the default family adds to the user's parameters: they give evidence, and are not certified.
+ADDED = ("sum", "overall")
 
 
 @dataclass(frozen=True)
@@ -93,11 +98,19 @@ class Level:
         """
         columns = [] if self.sees is None else columns_of(replicates, self.sees)
         rows = [test_column(self.name, column, test) for column in columns]
-        return combined(self.name, rows) if rows else None
+        return combined(self.name, rows, weights=self.weights(columns)) if rows else None
+
+    def weights(self, columns: Sequence[Column]) -> list[float]:
+        """Return the shares of its test functions in its error budget; equal ones unless a level knows better."""
+        return [1 / len(columns) for _ in columns]
 
     def sizes(self, row: TestRow, measures: Sequence[Interval]) -> list[Interval]:
         """Return the sizes that describe whatever a test of this level can have seen; none if no size does."""
         return []
+
+    def scores(self, row: TestRow, replicates: Replicates) -> Floats | None:
+        """Return the normal scores that the test saw; None if it saw ranks, or no scores of one function."""
+        return None
 
     def complaint(self, row: TestRow, findings: Findings) -> str:
         """Say what the test found."""
@@ -142,10 +155,12 @@ def budget(found: Sequence[Evidence]) -> dict[str, float]:
     return {level: share / total for level, share in shares.items()}
 
 
-def combined(level: str, rows: Sequence[TestRow], notes: Sequence[str] = ()) -> Evidence:
+def combined(
+    level: str, rows: Sequence[TestRow], notes: Sequence[str] = (), *, weights: Sequence[float] | None = None
+) -> Evidence:
     """Return the evidence of several tests by Bonferroni's rule, each adjusted by Holm's."""
-    adjusted = combining.holm([row.pvalue for row in rows])
-    total = combining.bonferroni([row.pvalue for row in rows])
+    adjusted = combining.holm([row.pvalue for row in rows], weights)
+    total = adjusted.min()
     finished = tuple(replace(row, adjusted=float(p)) for row, p in zip(rows, adjusted, strict=True))
     return Evidence(level, finished, float(total), tuple(notes))
 

@@ -11,16 +11,21 @@ import numpy as np
 from ...errors import InvalidStudy
 from ...functions import BestOf
 from ...replicates.record import Replicates
-from ...statistics import combining
+from ...statistics import combining, planning
 from ...statistics.effects import Interval
-from ..column import Column, strong_columns
-from . import Evidence, Level, TestRow, stream, test_column
+from ...values import Floats
+from ..column import Column, column_named, strong_columns
+from . import ADDED, Evidence, Level, TestRow, stream, test_column
 
 if TYPE_CHECKING:
     from ..sentences.verdicts import Findings
 
-#: Split of the error budget between the exact joint p-value, which cannot go below 1/1000, and Bonferroni.
-_JOINT_SHARE = 0.9
+
+#: What the functions are that the default family adds: nobody asked for them by name.
+_EXPLAINED = {
+    "sum": ", the sum of all entries in units of the belief,",
+    "overall": ", how far theta lies from the centre of the belief,",
+}
 
 
 class Strong(Level):
@@ -29,7 +34,7 @@ class Strong(Level):
     name, sees, order, implied = "strong", "theta", 0, 2
     null = "for every function of theta, the position of the truth in the output is uniform"
     # Strong calibration implies weak, and its tests see more.
-    share = 0.8
+    share = planning.STRONG_SHARE
     untested = "whether the truth falls where the outputs say, on average over data: add a test function of theta"
 
     def evidence(self, replicates: Replicates, test: str) -> Evidence | None:
@@ -41,22 +46,35 @@ class Strong(Level):
         if found is None or replicates.members is None or replicates.failures:
             return found
         # Functions of one parameter are dependent: randomised labels pay for them once, Bonferroni for each.
-        joint = combining.label_randomised(replicates.members, rng=stream(replicates, 0))
-        weights = [_JOINT_SHARE, 1 - _JOINT_SHARE]
+        joint = combining.label_randomised(replicates.members, rng=stream(replicates, 0), weights=self.weights(columns))
+        weights = [planning.JOINT_SHARE, 1 - planning.JOINT_SHARE]
         adjusted = [row.adjusted for row in found.rows]
         smaller = np.minimum(1.0, np.minimum(joint.adjusted / weights[0], np.divide(adjusted, weights[1])))
         rows = tuple(replace(row, adjusted=float(p)) for row, p in zip(found.rows, smaller, strict=True))
         return Evidence(self.name, rows, combining.weighted_minimum([joint.pvalue, found.pvalue], weights))
 
+    def weights(self, columns: Sequence[Column]) -> list[float]:
+        """Return the shares of the test functions: most of the budget is for the user's own parameters."""
+        added = [column.kind in ADDED for column in columns]
+        if all(added) or not any(added):
+            return super().weights(columns)
+        own = planning.OWN_SHARE
+        return [(1 - own) / sum(added) if one else own / (len(added) - sum(added)) for one in added]
+
     def sizes(self, row: TestRow, measures: Sequence[Interval]) -> list[Interval]:
         """Return spread, bias, coverage and distance of the function."""
         return [m for m in measures if m.f == row.f and m.name != "weak KS distance"]
+
+    def scores(self, row: TestRow, replicates: Replicates) -> Floats | None:
+        """Return where the truths lie in the outputs, unless they were ranked."""
+        column = column_named(replicates, row.f)
+        return None if column is None or column.draws is not None else column.scores
 
     def complaint(self, row: TestRow, findings: Findings) -> str:
         """Say over-confident, under-confident, biased, misshapen or outlying."""
         from ..sentences.miscalibrated import direction
 
-        return f"{row.f} {direction(row.f, findings)}"
+        return f"{row.f}{_EXPLAINED.get(row.kind, '')} {direction(row.f, findings)}"
 
 
 def _selected(replicates: Replicates, columns: Sequence[Column], test: str, selection: BestOf) -> Evidence:

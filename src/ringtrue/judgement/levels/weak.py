@@ -10,7 +10,8 @@ import numpy as np
 from ...replicates.record import Replicates
 from ...statistics import twosample
 from ...statistics.effects import Interval
-from ..column import strong_columns
+from ...values import Floats
+from ..column import column_named, strong_columns
 from . import Evidence, Level, TestRow, combined, row_of, stream, uniform
 
 if TYPE_CHECKING:
@@ -53,8 +54,13 @@ class Weak(Level):
         return combined(self.name, rows, notes) if rows else Evidence(self.name, (), 1.0, tuple(notes))
 
     def sizes(self, row: TestRow, measures: Sequence[Interval]) -> list[Interval]:
-        """Return the distance from the belief."""
-        return [m for m in measures if m.f == row.f and m.name == "weak KS distance"]
+        """Return the distance from the belief; of a test of all entries at once there is none."""
+        return [] if row.kind == "joint" else [m for m in measures if m.f == row.f and m.name == "weak KS distance"]
+
+    def scores(self, row: TestRow, replicates: Replicates) -> Floats | None:
+        """Return where draws of the outputs lie in the belief, if its law is known."""
+        column = None if row.kind == "joint" else column_named(replicates, row.f)
+        return None if column is None or column.weak is None else column.array("weak_z")
 
     def complaint(self, row: TestRow, findings: Findings) -> str:
         """Say how the outputs, averaged over data, differ from the belief."""

@@ -1,41 +1,58 @@
-"""What is not known, and what would settle it. Words only."""
+"""What is not known, what is, and what would settle it. Words only."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...statistics.effects import Interval
 from ..measures import without_losses
 from ..text import counted, decimals, format_p, number, percent
-from ..verdict import SIZES, Tolerance, least_known, needed, one_draw, shrinking, usual_draws
+from ..verdict import Tolerance, certificate, joint_confidence, known_to, needed, one_draw, to_settle, usual_draws
 from .phrases import listed, percents, points, reached, rounded, span
 from .verdicts import Findings, far_misses, idle
 
-#: An estimate this many times nearer to the limit of its tolerance than its interval reaches is too near to settle.
-_TOO_NEAR = 5.0
+#: To settle an estimate this near to the limit of its tolerance would take so many times the replicates that it is not.
+_TOO_MANY = 25.0
 #: Draws that keep nearly all the information.
 _PLENTY = 99
+#: An sd that may be wrong by more than this share is as good as not known.
+_UNKNOWN = 1.0
 
 
 def inconclusive(findings: Findings) -> str:
-    """Say what was found so far, what is open, and what would settle it."""
-    return f"INCONCLUSIVE: {_so_far(findings)}, {_open(findings)}.{far_misses(findings)}{idle(findings)}"
+    """Say what was found and excluded so far, what is open, and what would settle it."""
+    return f"INCONCLUSIVE: {_so_far(findings)}{_open(findings)}.{far_misses(findings)}{idle(findings)}"
 
 
 def _so_far(findings: Findings) -> str:
+    """Say what was found, and what the run excludes."""
+    known = _excluded(certificate(findings.measures, findings.replicates))
     p = format_p(findings.overall)
     if findings.overall > findings.alpha:
-        return f"nothing found ({p})"
+        return f"nothing found ({p}); {known}, " if known else f"nothing found ({p}), "
     names = listed(dict.fromkeys(row.f for row in findings.rejecting))
-    return f"an error of {names} was found ({p}) that is negligible" if names else f"an error was found ({p})"
+    head = f"an error of {names} is there ({p}), and is not clearly larger than tolerated"
+    return f"{head}; {known}, " if known else f"{head}, "
+
+
+def _excluded(sizes: Sequence[Interval]) -> str:
+    """Say how large errors can be after this run; nothing if they can be as large as one likes."""
+    spread, bias = known_to(sizes)
+    names = list(dict.fromkeys(m.f for m in sizes))
+    one = len(names) == 1
+    sd = f"the sd of {names[0]} is" if one else f"the sds of all {len(names)} functions asked about are"
+    shown = [f"{sd} right to within {percent(spread)}"] if spread < _UNKNOWN else []
+    whose = ("its bias is" if one else "their biases are") if shown else f"the bias of {listed(names)} is"
+    shown += [f"{whose} below {number(bias)} sd"] if math.isfinite(bias) else []
+    return " and ".join(shown)
 
 
 def _open(findings: Findings) -> str:
     """Say what is not known, and what would settle it."""
-    ran, measures = findings.replicates, findings.measures
-    kept = findings.kept
-    if not measures:
+    ran, kept = findings.replicates, findings.kept
+    if not findings.measures:
         return (
             "and no test function of theta alone was asked about, so calibration was not measured; add one, such as "
             "a coordinate"
@@ -45,10 +62,8 @@ def _open(findings: Findings) -> str:
     if ran.failures:
         return f"but {_lost(findings)}"
     if kept < 4:
-        return f"but {counted(kept, 'replicate')} {'tells' if kept == 1 else 'tell'} next to nothing{_more(findings)}"
-    worst = least_known(measures, findings.tolerance)
-    more = _more(findings).replace(_called(worst), "it")
-    return f"but {_called(worst)} is known only to within {_known_span(worst)}{more}"
+        return f"but {counted(kept, 'replicate')} {'tells' if kept == 1 else 'tell'} next to nothing; {_more(findings)}"
+    return f"and {_more(findings)}"
 
 
 def _lost(findings: Findings) -> str:
@@ -61,7 +76,7 @@ def _lost(findings: Findings) -> str:
     if findings.tolerable is None:
         sizes = without_losses(ran, findings.alpha, findings.tolerance)
         more = _more(replace(findings, measures=sizes))
-        return f"{head}; even without losses it would be open{more}, once the failures are mended ({commonest})"
+        return f"{head}; even without losses it would be open, {more}, once the failures are mended ({commonest})"
     mend = many - findings.tolerable
     if many == 1:
         return f"{head}; it would hold without that loss: mend it ({commonest})"
@@ -73,33 +88,32 @@ def _more(findings: Findings) -> str:
     """Say how many more replicates would settle it."""
     n, limits = findings.kept, findings.tolerance
     draws = usual_draws(findings.replicates)
-    need = _needed_with(findings, draws)
+    sizes = certificate(findings.measures, findings.replicates)
+    need = needed(sizes, limits, findings.alpha, draws)
     if not math.isfinite(need):
-        return f"; no number of replicates would certify that with {counted(draws or 0, 'draw')} each"
-    open_rows = [m for m in findings.measures if m.name in SIZES and not m.certified]
-    if 3 * n >= need and open_rows:
-        worst = max(open_rows, key=lambda m: shrinking(m, limits))
-        share = shrinking(worst, limits)
-        if math.isinf(share) or share > _TOO_NEAR:
+        return f"no number of replicates would certify it with {counted(draws or 0, 'draw')} each"
+    open_rows = [m for m in sizes if not m.certified]
+    # Once there are enough for a calibrated procedure, it is the estimates that keep it open.
+    if 2 * n >= need and open_rows:
+        confidence = joint_confidence(findings.alpha, len({m.f for m in findings.measures}))
+        needs = {m: to_settle(m, limits, findings.alpha, n, confidence) for m in open_rows}
+        worst = max(open_rows, key=lambda m: needs[m])
+        if needs[worst] > _TOO_MANY * n:
             return _at_the_limit(worst, limits, n)
-        need = max(need, math.ceil(n * share**2))
+        need = max(need, math.ceil(needs[worst]))
     return (
-        f"; about {rounded(max(int(need) - n, 1))} more replicates would certify a spread within "
+        f"about {rounded(max(int(need) - n, math.ceil(0.1 * n), 1))} more replicates would certify a spread within "
         f"{100 * limits.spread:g} %, a bias within {limits.bias:g} sd and a coverage within "
-        f"{points(100 * limits.coverage)}{_with_draws(findings, draws)}"
+        f"{points(100 * limits.coverage)}{_with_draws(sizes, findings, draws)}"
     )
 
 
-def _needed_with(findings: Findings, draws: int | None) -> float:
-    return needed(findings.measures, findings.tolerance, findings.alpha, draws)
-
-
-def _with_draws(findings: Findings, draws: int | None) -> str:
+def _with_draws(sizes: Sequence[Interval], findings: Findings, draws: int | None) -> str:
     """Say how many replicates would do with more draws, if they are so few that this matters."""
-    enough = math.inf if draws is None else _needed_with(findings, _PLENTY)
-    if draws is None or _needed_with(findings, draws) < 1.5 * enough:
+    if draws is None:
         return ""
-    return f", or {rounded(int(enough))} in all with {_PLENTY} draws each"
+    few, enough = (needed(sizes, findings.tolerance, findings.alpha, many) for many in (draws, _PLENTY))
+    return "" if few < 1.5 * enough else f", or {rounded(int(enough))} in all with {_PLENTY} draws each"
 
 
 def _at_the_limit(m: Interval, tolerance: Tolerance, n: int) -> str:
@@ -107,13 +121,13 @@ def _at_the_limit(m: Interval, tolerance: Tolerance, n: int) -> str:
     low, high = tolerance.limits(m.name, m.ideal)
     if low < m.estimate < high:
         return (
-            f"; {_called(m)} is so near the limit of its tolerance, {_span_of(m, low, high)}, that only a wider one "
+            f"{_called(m)} is so near the limit of its tolerance, {_span_of(m, low, high)}, that only a wider one "
             f"would settle it"
         )
     reach = 1 / max(reached(m), 1e-3)
     more = max(math.ceil(n * (1.2 * reach) ** 2) - n, math.ceil(0.1 * n))
     return (
-        f"; {_called(m)} may be outside its tolerance, {_span_of(m, low, high)}: about {rounded(more)} more replicates "
+        f"{_called(m)} may be outside its tolerance, {_span_of(m, low, high)}: about {rounded(more)} more replicates "
         f"would show whether it is"
     )
 
@@ -122,12 +136,6 @@ def _called(m: Interval) -> str:
     return (
         f"the {m.name} of {m.f}" if m.name != "coverage" else f"the coverage of {percent(m.ideal)} intervals of {m.f}"
     )
-
-
-def _known_span(m: Interval) -> str:
-    if math.isinf(m.high):
-        return f"{number(m.low)} or more" if math.isfinite(m.low) else "any number"
-    return _span_of(m, m.low, m.high)
 
 
 def _span_of(m: Interval, low: float, high: float) -> str:

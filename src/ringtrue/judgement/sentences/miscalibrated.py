@@ -8,21 +8,36 @@ from collections.abc import Mapping
 from ...statistics.effects import Interval
 from ..column import Column, column_named
 from ..diagnosis import Diagnosis, Kind, diagnose
-from ..levels import Evidence, TestRow, levels
+from ..levels import ADDED, Evidence, TestRow, levels
 from ..measures import AgainstBelief, region_off
 from ..text import counted, decimals, format_p, number, percent
 from ..verdict import Tolerance
-from .phrases import factor, interval, listed, misshapen, off, outlying, outside, percents, reached, span, that_miss
+from .phrases import (
+    NO_FACTOR,
+    factor,
+    interval,
+    listed,
+    misshapen,
+    off,
+    outlying,
+    outside,
+    percents,
+    reached,
+    span,
+    that_miss,
+)
 from .verdicts import Findings, far_misses, idle, whatever
 
 #: Part of the way to its ideal that an interval must leave for an error to be named as likely.
 _LIKELY = 0.6
 #: An entry of theta that is wrong at this p-value is named before functions of several entries.
 _DOUBTLESS = 1e-4
+#: Above this p-value it is said how often a right procedure has one as small.
+_RARE = 0.01
 #: How many further test functions are described.
 _DESCRIBED = 2
 #: Kinds of functions of all entries: those of the default family, and the joint weak test. They are off if an entry is.
-_OF_ENTRIES = ("distance", "sum", "joint")
+_OF_ENTRIES = (*ADDED, "joint")
 
 
 def miscalibrated(findings: Findings) -> str:
@@ -30,12 +45,20 @@ def miscalibrated(findings: Findings) -> str:
     rows = findings.rejecting
     if not rows:
         return _jointly(findings)
-    worst = min(rows, key=lambda row: (_blunt(row), not _telling(row, findings), _strength(row)))
+    worst = min(rows, key=lambda row: (_blunt(row), row.kind in _OF_ENTRIES, not _telling(row), _strength(row)))
     own = next(item.pvalue for item in findings.found if item.level == worst.level)
     # The p-value of the verdict may be that of another level, whose tests say less about what is wrong.
     head = f"MISCALIBRATED ({worst.level}, {format_p(max(findings.overall, own))}):"
     besides = f"{_others(worst, findings)}{far_misses(findings, told={row.f for row in rows})}"
-    return f"{head} {_complaint(worst, findings)}.{besides}{idle(findings)}{whatever(findings)}"
+    rest = f"{besides}{idle(findings)}{whatever(findings)}{_chance(findings)}"
+    return f"{head} {_complaint(worst, findings)}.{rest}"
+
+
+def _chance(findings: Findings) -> str:
+    """Say how often a right procedure looks like this, where that is not next to never."""
+    if findings.overall <= _RARE:
+        return ""
+    return f" A calibrated procedure looks like this in one run of {1 / findings.overall:.0f}: another seed tells."
 
 
 def _strength(row: TestRow) -> tuple[bool, float, float]:
@@ -46,7 +69,7 @@ def _blunt(row: TestRow) -> bool:
     return levels()[row.level].blunt
 
 
-def _telling(row: TestRow, findings: Findings) -> bool:
+def _telling(row: TestRow) -> bool:
     """Whether the test found an entry of theta wrong beyond doubt: that is easier to act on than functions of many."""
     return row.level == "strong" and row.kind == "coordinate" and row.adjusted < _DOUBTLESS
 
@@ -74,7 +97,9 @@ def direction(f: str, findings: Findings) -> str:
         clauses = [f"has outliers: {outlying(found, findings.kept)}"]
     elif found.kind != "plain":
         if found.size >= found.of_fit or not size:
-            clauses = [f"has the wrong shape: {misshapen(found, place(column, found.kind))}", *size]
+            # "No factor mends that" beside a factor would contradict itself.
+            alone = "" if size else NO_FACTOR
+            clauses = [f"has the wrong shape: {misshapen(found, place(column, found.kind))}{alone}", *size]
         else:  # where truths are too many is then a matter of spread and bias
             clauses = [*size, f"and that mended, has the wrong shape: {misshapen(found, '')}"]
     else:
@@ -132,7 +157,8 @@ def _likely(about: Mapping[str, Interval]) -> str:
 
 
 def _covers(coverage: Interval | None) -> list[str]:
-    if coverage is None or not math.isfinite(coverage.estimate):
+    # That intervals contain the truth as often as they say is no finding.
+    if coverage is None or not math.isfinite(coverage.estimate) or coverage.low <= coverage.ideal <= coverage.high:
         return []
     return [f"nominal {percent(coverage.ideal)} intervals contain the truth {percent(coverage.estimate)} of the time"]
 
@@ -171,8 +197,9 @@ def _tagged(f: str, findings: Findings) -> str:
 def of_regions(worst: TestRow, findings: Findings) -> str:
     """Say how often regions that the output itself gives contain the truth."""
     column = _column(worst.f, findings)
-    alone = any(row.level == "strong" for row in findings.rejecting)
-    hint = "" if alone else "; no test function alone shows it, so look at correlations and joint shape"
+    asked = any(item.level == "strong" for item in findings.found)
+    shown = any(row.level == "strong" for row in findings.rejecting)
+    hint = "; no test function alone shows it, so look at correlations and joint shape" if asked and not shown else ""
     found = region_off(column, findings.alpha)
     if found is None:
         return f"given its own output, the truth does not follow it: {worst.f}, {where_off(column)}{hint}"
@@ -191,7 +218,7 @@ def _region(column: Column) -> str:
 def of_belief(worst: TestRow, findings: Findings) -> str:
     """Say how the outputs, averaged over data, differ from the belief, and what that means."""
     check = "make sure that the procedure uses the belief that truths are drawn from"
-    column = column_named(findings.replicates, worst.f)
+    column = None if worst.kind == "joint" else column_named(findings.replicates, worst.f)
     if column is None:
         return (
             "averaged over data, the outputs do not return the belief: all coordinates together, so look at "

@@ -12,25 +12,29 @@ from ..verdict import Tolerance
 
 #: How many names a row has.
 _NAMED = 3
-_MEND = "no factor on their sd mends that"
+#: What is said of a shape beside which no factor is named.
+NO_FACTOR = ", no factor on their sd mends that"
 
 
 #: What a shape is and what to do about it, around where it shows.
 _SHAPES: Mapping[Kind, tuple[str, str]] = {
     "skewed": (
         "truths reach further {side} the outputs than {other}",
-        f"lengthen the outputs' tails {{side}} and shorten those {{other}}, {_MEND}",
+        "lengthen the outputs' tails {side} and shorten those {other}",
     ),
     "uneven": (
         "truths are too often both near the centre and far out",
-        f"the outputs' tails are too light, or their widths do not follow the data, {_MEND}",
+        "the outputs' tails are too light, or their widths do not follow the data",
     ),
     "two-sided": (
         "truths avoid the middle of the outputs",
-        f"they are too peaked, or one hump where two belong, {_MEND}",
+        "they are too peaked, or one hump where two belong",
     ),
-    "flat": ("truths are too rarely far out and too often half way", f"shorten the outputs' tails, {_MEND}"),
-    "other": ("it does not match that of the truths", _MEND),
+    "flat": (
+        "truths are too rarely far out and too often half way",
+        "the outputs' tails are too long, or one hump where two belong",
+    ),
+    "other": ("it does not match that of the truths", "compare outputs with truths where the picture is off"),
 }
 
 

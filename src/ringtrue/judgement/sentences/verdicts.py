@@ -15,7 +15,7 @@ from ..diagnosis import far_out
 from ..levels import Evidence, TestRow
 from ..measures import says_nothing
 from ..text import counted, decimals, format_p, number, percent
-from ..verdict import Tolerance, Verdict
+from ..verdict import Tolerance, Verdict, certificate
 from .phrases import interval, listed, percents, share_of, span, that_miss
 
 
@@ -76,27 +76,33 @@ def within(findings: Findings) -> str:
     found = "nothing found"
     if findings.overall <= findings.alpha:
         names = listed(dict.fromkeys(row.f for row in findings.rejecting))
-        found = f"an error of {names} was found that is real and negligible"
+        found = f"an error of {names} was found that is real and smaller than tolerated"
     idle = of_no_use(findings)
-    besides = f"{far_misses(findings)}{whatever(findings)}"
-    rest = f"{found} ({format_p(findings.overall)}); {_sizes(findings.measures)}.{besides}"
+    besides = f"{_unseen(findings)}{far_misses(findings)}{whatever(findings)}"
+    rest = f"{found} ({format_p(findings.overall)}); {_sizes(findings)}.{besides}"
     if not idle:
         return f"WITHIN TOLERANCE: {rest}"
     return f"WITHIN TOLERANCE, BUT OF NO USE: of {no_more(idle, findings)}. {rest[0].upper()}{rest[1:]}"
 
 
-def _sizes(measures: Sequence[Interval]) -> str:
+def _unseen(findings: Findings) -> str:
+    """Say what no run of this length can exclude: with three in n, one run in twenty sees none of them."""
+    return f" No run of {findings.kept} can exclude errors in fewer than {percent(3 / findings.kept)} of all outputs."
+
+
+def _sizes(findings: Findings) -> str:
     """Return the three measures with their intervals; of several test functions, what holds for all."""
+    measures = certificate(findings.measures, findings.replicates)
     spread, bias, coverage = ([m for m in measures if m.name == name] for name in ("spread", "bias", "coverage"))
     nominal = percent(coverage[0].ideal)
     if len(spread) == 1:
         return (
-            f"spread factor {interval(spread[0])}, bias {interval(bias[0])} sd, nominal {nominal} intervals contain "
-            f"the truth {share_of(coverage[0])} of the time"
+            f"the spread factor of {spread[0].f} is {interval(spread[0])}, its bias {interval(bias[0])} sd, and "
+            f"nominal {nominal} intervals contain the truth {share_of(coverage[0])} of the time"
         )
     which = "both" if len(spread) == 2 else f"all {len(spread)}"
     return (
-        f"{which} test functions have spread factors within {_hull(spread)}, biases within {_hull(bias)} sd, "
+        f"{which} functions asked about have spread factors within {_hull(spread)}, biases within {_hull(bias)} sd, "
         f"and nominal {nominal} intervals that contain the truth "
         f"{percents(min(m.low for m in coverage), max(m.high for m in coverage))} % of the time"
     )
@@ -112,7 +118,7 @@ def far_misses(findings: Findings, *, told: Collection[str] = ()) -> str:
     Those in ``told`` are spoken of already. The distance, a sum of squares, has such tails by itself, and entries that
     miss by far are named themselves.
     """
-    skipped = ("distance",) if findings.entries else ()
+    skipped = ("distance", "overall") if findings.entries else ()
     asked = [one for one in strong_columns(findings.replicates) if one.name not in told and one.kind not in skipped]
     found = [(one[1], column) for column in asked if column.draws and (one := far_out(column))]
     if not found:

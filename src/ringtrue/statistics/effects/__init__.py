@@ -14,7 +14,7 @@ from .divergences import divergence
 from .intervals import Interval, SpreadAndBias
 from .moments import MomentFit, moment_spread_and_bias
 from .ranks import Efficiency, rank_efficiency, rank_probabilities
-from .spread import Influences, influences, spread_and_bias
+from .spread import Influences, influences, spread_and_bias, spreads_and_biases
 
 __all__ = [
     "Efficiency",
@@ -31,6 +31,7 @@ __all__ = [
     "rank_efficiency",
     "rank_probabilities",
     "spread_and_bias",
+    "spreads_and_biases",
     "variance_ratio",
     "wasserstein",
 ]

@@ -5,6 +5,7 @@ maximum the intervals are those of its sandwich, elsewhere those of its profile.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -158,10 +159,13 @@ class RankFit:
         return float(self.at[1]) + 0.5 * math.log(n / (n - 1))
 
 
-def from_counts(counts: Ints, confidence: float) -> SpreadAndBias:
-    """Return spread and bias from counts of ranks."""
+def from_counts(counts: Ints, confidences: Sequence[float]) -> list[SpreadAndBias]:
+    """Return spread and bias from counts of ranks, at every confidence."""
     fit = fit_ranks(counts)
-    return _from_profile(counts, confidence) if fit is None else _from_sandwich(fit, confidence)
+    return [
+        _from_profile(counts, confidence) if fit is None else _from_sandwich(fit, confidence)
+        for confidence in confidences
+    ]
 
 
 def fit_ranks(counts: Ints) -> RankFit | None:

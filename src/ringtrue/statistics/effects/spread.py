@@ -1,6 +1,7 @@
 """Spread and bias, the headline: by what factor reported standard deviations are wrong, and by how much centres are."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy import special
 
 from ..arguments import Floats, Ints, as_counts, as_values, need_count, need_fraction
 from .intervals import SpreadAndBias, clopper_pearson, student
-from .moments import moments_of_counts, moments_of_values, solve_moments
+from .moments import moments_of_counts, solve_moments
 from .ranks import cells_of, fit_ranks, from_counts
 
 #: |z| beyond this is an infinity that arithmetic happened to keep; its eighth power would overflow.
@@ -34,9 +35,9 @@ def spread_and_bias(
     confidence : float
         That of each interval.
     lost : int
-        Replicates that should be here and are not, of unknown value. The interval is widened by the most that
-        they could move `moment_spread_and_bias`, whose influence is bounded; no estimator that can be moved
-        arbitrarily far by one replicate could give a finite answer.
+        Replicates that should be here and are not, of unknown value. On ranks the interval is widened by the most that
+        they could move `moment_spread_and_bias`, whose influence is bounded. A single z can move mean and standard
+        deviation arbitrarily far: on the continuum the bias has then no bounds, and the spread no upper one.
 
     Returns
     -------
@@ -60,6 +61,7 @@ def spread_and_bias(
     1000    0.950     0.950           0.944
     ======  ========  ==============  =====
 
+    Scores without a fourth moment are not covered: for t_3 it was 0.81 to 0.83 (n = 200, 1000, 4000; 2000 repetitions).
     With heavy tails the misses lie almost all on one side: the upper end is too low. At extreme confidences and heavy
     tails nothing that only knows the sample can hold what it promises: 0.9995 covers 0.997 for t_5 at n = 200.
 
@@ -82,40 +84,66 @@ def spread_and_bias(
     >>> print(spread_and_bias(z).spread)
     spread 1.5 (1.4 to 1.61; ideal 1)
     """
-    need_fraction(confidence=confidence)
+    return spreads_and_biases(values, draws=draws, confidences=(confidence,), lost=lost)[0]
+
+
+def spreads_and_biases(
+    values: ArrayLike, *, confidences: Sequence[float], draws: int | None = None, lost: int = 0
+) -> list[SpreadAndBias]:
+    """Return :func:`spread_and_bias` at several confidences, from one fit: fitting is what takes time.
+
+    Examples
+    --------
+    >>> wide, narrow = spreads_and_biases(special.ndtri((np.arange(400) + 0.5) / 400), confidences=(0.99, 0.9))
+    >>> wide.spread.high > narrow.spread.high
+    True
+    """
+    for confidence in confidences:
+        need_fraction(confidence=confidence)
     need_count(0, lost=lost)
     if draws is None:
-        z = as_values(values, "z")
-        fit = _from_scores(z, confidence)
-        return _widened(fit, moments_of_values(special.ndtr(z)), z.size, None, lost) if lost else fit
+        fits = _from_scores(as_values(values, "z"), confidences)
+        return [_unbounded(fit, np.size(values), lost) for fit in fits] if lost else fits
     counts = as_counts(values, draws)
     if draws == 1:
-        return _from_one_draw(counts, confidence, lost)
-    fit = from_counts(counts, confidence)
+        return [_from_one_draw(counts, confidence, lost) for confidence in confidences]
+    fits = from_counts(counts, confidences)
     n = int(counts.sum())
-    return _widened(fit, moments_of_counts(counts), n, draws, lost) if lost else fit
+    return [_widened(fit, moments_of_counts(counts), n, draws, lost) for fit in fits] if lost else fits
 
 
-def _from_scores(z: Floats, confidence: float) -> SpreadAndBias:
+def _from_scores(z: Floats, confidences: Sequence[float]) -> list[SpreadAndBias]:
     finite = np.abs(z) < HUGE if max(-z.min(), z.max()) >= HUGE else None
     if finite is None:
-        return _from_finite_scores(z, confidence)
+        return _from_finite_scores(z, confidences)
     signs = set(np.sign(z[~finite]).tolist())
-    rest = _from_finite_scores(z[finite], confidence) if finite.any() else None
+    rests = _from_finite_scores(z[finite], confidences) if finite.any() else [None for _ in confidences]
+    return [_with_infinite(rest, signs) for rest in rests]
+
+
+def _with_infinite(rest: SpreadAndBias | None, signs: set[float]) -> SpreadAndBias:
+    """Return spread and bias where scores of these signs are infinite; ``rest`` is of the finite ones."""
     low = rest.spread.low if rest else 0.0
     if len(signs) == 2:
         return SpreadAndBias.from_ends((math.inf, low, math.inf), (math.nan, -math.inf, math.inf))
-    sign = signs.pop()
+    (sign,) = signs
     # Infinite scores push the bias to their side; its other end is that of the finite ones.
     edge = -sign * math.inf if rest is None else rest.bias.low if sign > 0 else rest.bias.high
-    return SpreadAndBias.from_ends((math.inf, low, math.inf), (sign * math.inf, *sorted((edge, sign * math.inf))))
+    ends = (edge, math.inf) if sign > 0 else (-math.inf, edge)
+    return SpreadAndBias.from_ends((math.inf, low, math.inf), (sign * math.inf, *ends))
 
 
-def _from_finite_scores(z: Floats, confidence: float) -> SpreadAndBias:
+def _from_finite_scores(z: Floats, confidences: Sequence[float]) -> list[SpreadAndBias]:
     n, mean = z.size, float(z.mean())
     if n == 1:
-        return SpreadAndBias.from_ends((math.nan, 0.0, math.inf), (mean, -math.inf, math.inf))
-    m2, m4, m6, m8 = _central_moments(z, mean)
+        nothing = SpreadAndBias.from_ends((math.nan, 0.0, math.inf), (mean, -math.inf, math.inf))
+        return [nothing for _ in confidences]
+    moments = _central_moments(z, mean)
+    return [_from_moments(n, mean, moments, confidence) for confidence in confidences]
+
+
+def _from_moments(n: int, mean: float, moments: tuple[float, float, float, float], confidence: float) -> SpreadAndBias:
+    m2, m4, m6, m8 = moments
     s = math.sqrt(m2 * n / (n - 1))
     half = student(confidence, n - 1) * s / math.sqrt(n)
     bias = (mean, mean - half, mean + half)
@@ -159,16 +187,23 @@ def _from_one_draw(counts: Ints, confidence: float, lost: int) -> SpreadAndBias:
     return SpreadAndBias.from_ends((math.nan, 0.0, math.inf), (estimate, low, high))
 
 
-def _widened(fit: SpreadAndBias, moments: tuple[float, float], n: int, draws: int | None, lost: int) -> SpreadAndBias:
-    """Add the most that the lost replicates could move the moment estimate.
+def _unbounded(fit: SpreadAndBias, n: int, lost: int) -> SpreadAndBias:
+    """Return what is left of mean and standard deviation of scores of which some are not known."""
+    # The spread is least if all that were lost lay at the mean.
+    low = fit.spread.low * math.sqrt(n / (n + lost))
+    return SpreadAndBias.from_ends((fit.spread.estimate, low, math.inf), (fit.bias.estimate, -math.inf, math.inf))
+
+
+def _widened(fit: SpreadAndBias, moments: tuple[float, float], n: int, draws: int, lost: int) -> SpreadAndBias:
+    """Add the most that the lost replicates could move the moment estimate of ranks.
 
     At given E u the spread increases with E u^2, and |bias| = |a| sqrt(1 + s^2) with it, so the extremes are
     reached with lost replicates on the boundary of the possible (E u, E u^2): a mixture of 0 and 1 above,
     one common value below. Both curves are scanned.
     """
     edge = np.linspace(0.0, 1.0, 65)
-    common = edge if draws is None else np.unique(np.round(edge * draws)) / draws
-    below = common**2 if draws is None else common * (draws * common - 1) / (draws - 1)
+    common = np.unique(np.round(edge * draws)) / draws
+    below = common * (draws * common - 1) / (draws - 1)
     share = lost / (n + lost)
     first = (1 - share) * moments[0] + share * np.concatenate([edge, common])
     second = (1 - share) * moments[1] + share * np.concatenate([edge, below])
