@@ -223,8 +223,8 @@ VALUES: list[Callable[[], Any]] = [
     lambda: datetime.date(2020, 1, 2),
     lambda: [0.0] * 300_000,
     lambda: [0.0] * 299_999 + [1.0],
-    lambda: [(0.0,)] * 3 + [(0.0,) for _ in range(250_000)],
-    lambda: [(0.0,)] * 3 + [(0.0,) for _ in range(249_999)] + [(1.0,)],
+    lambda: [[0.0]] * 3 + [[0.0] for _ in range(250_000)],
+    lambda: [[0.0]] * 3 + [[0.0] for _ in range(249_999)] + [[1.0]],
     lambda: _Settings,
     lambda: range(3),
     lambda: slice(1, 2),
@@ -294,27 +294,155 @@ def test_imports_inside_a_function_are_seen(
 
 
 WRITING = {
-    "memo": "memo = {}\ndef f(x):\n    if x not in memo:\n        memo[x] = x + 1\n    return memo[x]",
-    "list": "seen = []\ndef f(x):\n    seen.append(x)\n    return x",
-    "global": "model = None\ndef f(x):\n    global model\n    model = model or object()\n    return x",
-    "closure": "def h():\n    memo = {}\n    def f(x):\n        return memo.setdefault(x, x)\n    return f\nf = h()",
-    "attribute": "class C:\n    def __call__(self, x):\n        self.compiled = object()\n        return x\nf = C()",
-    "private": "class C:\n    def __init__(self):\n        self._model = None\n    def __call__(self, x):\n"
-    "        self._model = self._model or [x]\n        return x\nf = C()",
-    "memo of an object": "class C:\n    def __init__(self):\n        self.memo = {}\n    def __call__(self, x):\n"
-    "        self.memo[x] = x\n        return x\nf = C()",
-    "of another": "class C:\n    pass\nc = C()\nc.memo = {}\ndef f(x):\n    c.memo[x] = x\n    return x",
-    "lru": "import functools\n@functools.lru_cache\ndef f(x):\n    return x + 1",
+    "memo": "memo = {}\ndef f(x):\n    if x not in memo:\n        memo[x] = x + 0.7\n    return memo[x]",
+    "memo, and a global": "memo = {}\nSD = 0.7\ndef f(x):\n    memo[x] = 1\n    return SD",
+    "memo in a memo": "import collections\nmemo = collections.defaultdict(dict)\nSD = 0.7\n"
+    "def f(x):\n    memo[x][x + 1] = SD\n    return x",
+    "list": "seen = []\nSD = 0.7\ndef f(x):\n    seen.append(x)\n    return SD",
+    "global": "model = None\nSD = 0.7\ndef f(x):\n    global model\n    model = model or object()\n    return SD",
+    "globals": "SD = 0.7\ndef f(x):\n    globals()['n'] = globals().get('n', 0) + 1\n    return SD + n",
+    "closure": "def h(sd):\n    memo = {}\n    def f(x):\n        return memo.setdefault(x, sd)\n    return f\n"
+    "f = h(0.7)",
+    "nonlocal": "def h(sd):\n    n = 0\n    def f(x):\n        nonlocal n\n        n += 1\n        return sd\n"
+    "    return f\nf = h(0.7)",
+    "default": "SD = 0.7\ndef f(x, memo={}):\n    memo[x] = SD\n    return x",
+    "default by name": "SD = 0.7\ndef f(x, *, memo={}):\n    memo[x] = SD\n    return x",
+    "another name": "memo = {}\nSD = 0.7\ndef f(x):\n    m = memo\n    m[x] = SD\n    return x",
+    "two other names": "memo, log = {}, []\nSD = 0.7\ndef f(x):\n    m, k = memo, log\n    n = m\n    n[x] = SD\n"
+    "    k.append(x)\n    return x",
+    "function attribute": "SD = 0.7\ndef f(x):\n    f.memo[x] = SD\n    f.calls += 1\n    return x\n"
+    "f.memo, f.calls = {}, 0",
+    "array": "buffer = np.zeros(3)\nSD = 0.7\ndef f(x):\n    buffer[:] = x\n    return SD",
+    "part of an array": "buffer = np.array([0.7, 0.0])\ndef f(x):\n    buffer[1] = x\n    return buffer[0]",
+    "part of a list": "state = [0.7, 0]\ndef f(x):\n    state[-1] += 1\n    return state[0]",
+    "queue": "import collections\nlast = collections.deque(maxlen=3)\nSD = 0.7\ndef f(x):\n    last.append(x)\n"
+    "    return SD",
+    "key": "params = {'sd': 0.7}\ndef f(x):\n    params['count'] = 1\n    return params['sd']",
+    "keys": "params = {'sd': 0.7, 'n': 1}\ndef f(x):\n    params.update(n=2, m=3)\n    params.pop('n')\n"
+    "    return params['sd']",
+    "key of a library's dict": "import collections\nparams = collections.Counter(sd=0.7)\n"
+    "def f(x):\n    params['count'] += 1\n    return params['sd']",
+    "key in a dict": "params = {'a': {'sd': 0.7}}\ndef f(x):\n    p = params['a']\n    p['count'] = 1\n"
+    "    return p['sd']",
+    "another's attribute": "import types\nc = types.SimpleNamespace(sd=0.7, n=0)\ndef f(x):\n    c.n += 1\n"
+    "    return c.sd",
+    "another's memo": "class C:\n    pass\nc = C()\nc.memo, c.sd = {}, 0.7\ndef f(x):\n    c.memo[x] = c.sd\n"
+    "    return x",
+    "frame": "import pandas as pd\ntable = pd.DataFrame({'n': [0]})\nSD = 0.7\n"
+    "def f(x):\n    table.loc[0, 'n'] += 1\n    return SD",
+    "lru": "import functools\n@functools.lru_cache\ndef f(x):\n    return x + 0.7",
+    "lru of another": "import functools\n@functools.lru_cache\ndef g(x):\n    return x + 0.7\ndef f(x):\n"
+    "    return g(x)",
+}
+
+
+def _class(*body: str, start: str = "self.c = None") -> str:
+    """Return the source of an object that is called, with a scale and something else to start from."""
+    inside = "".join(f"        {line}\n" for line in body)
+    return (
+        f"class C:\n    n = 0\n    def __init__(self, sd):\n        self.sd = sd\n        {start}\n"
+        f"    def __call__(self, x):\n{inside}        return self.sd\n"
+        f"    def compile(self):\n        self.c = lambda x: self.sd\nf = C(0.7)"
+    )
+
+
+WRITING |= {
+    "new attribute": _class("self.compiled = object()"),
+    "compiled": _class("self.c = self.c or [x]"),
+    "compiled function": _class("if self.c is None:", "    self.c = lambda x: self.sd", "self.c(x)"),
+    "new compiled function": _class("if not hasattr(self, 'k'):", "    self.k = lambda x: self.sd", "self.k(x)"),
+    "compiled elsewhere": _class("if self.c is None:", "    self.compile()"),
+    "compiled with a memo": "table = {}\n" + _class("def g(y):", "    table[y] = 1", "self.c = g", "self.c(x)"),
+    "setattr": _class("setattr(self, 'c', object())"),
+    "object.__setattr__": _class("object.__setattr__(self, 'c', object())"),
+    "dict of attributes": _class("self.__dict__['c'] = object()", "vars(self)['d'] = object()"),
+    "memo of an object": _class("self.memo[x] = x", start="self.memo = {}"),
+    "memo by another name": _class("m = self.memo", "m[x] = x", start="self.memo = {}"),
+    "key of an object": _class("self.state['n'] += 1", start="self.state = {'sd': sd, 'n': 0}"),
+    "counter of a class": _class("C.n += 1", "type(self).m = 1"),
+    "parts of an object": "class P:\n    pass\n"
+    + _class("for p in self.parts:", "    p.c = object()", start="self.parts = [P(), P()]"),
+    "a part of an object": "class P:\n    pass\n"
+    + _class("self.parts[x - 3].c = object()", start="self.parts = [P(), P()]"),
+    "slots": _class("self.c = object()").replace("    n = 0", "    __slots__ = ('sd', 'c')"),
+    "inherited": _class("self.c = object()").replace("f = C(", "class D(C):\n    pass\nf = D("),
+    "decorated": "def deco(g):\n    def run(*args):\n        return g(*args)\n    return run\n"
+    + _class("self.c = object()").replace("    def __call__", "    @deco\n    def __call__"),
+    "data class": "from dataclasses import dataclass\n@dataclass\nclass C:\n    sd: float\n    def __call__(self, x):\n"
+    "        self.c = [x]\n        return self.sd\nf = C(0.7)",
 }
 
 
 @pytest.mark.parametrize("source", WRITING.values(), ids=WRITING.keys())
 def test_what_a_function_writes_to_is_no_part_of_it(source: str) -> None:
-    """Running a procedure that keeps a memo or a compiled model leaves its digest as it is."""
-    function = _made(source)
-    before = described(function)
-    function(3)
+    """Running a procedure that keeps a memo or a compiled model leaves its digest as it is; all else still counts."""
+    function, other = _made(source), _made(source.replace("0.7", "0.1"))
+    before, others = described(function), described(other)
+    assert before != others
+    for called in (function, other):
+        called(3)
+        called(4)
     assert described(function) == before
+    assert described(other) == others
+
+
+@pytest.mark.parametrize("source", [one for one in WRITING.values() if "SD = 0.7" in one or "sd = sd" in one])
+def test_a_setting_beside_a_memo_counts(source: str) -> None:
+    """A global or an attribute that is changed from outside changes the digest of a function that has a memo."""
+    function = _made(source)
+    function(3)
+    before = described(function)
+    if "SD" in source:
+        function.__globals__["SD"] = 0.1
+    else:
+        function.sd = 0.1
+    assert described(function) != before
+
+
+HIDING = {
+    "attribute of an unrelated class": "class Cfg:\n    pass\ncfg = Cfg()\ncfg.sd = 0.7\nclass U:\n    def g(self):\n"
+    "        self.sd = 3\nu = U()\ndef f(x):\n    u.g()\n    return cfg.sd",
+    "attribute of another object": "class Cfg:\n    pass\ncfg, other = Cfg(), Cfg()\ncfg.sd = 0.7\ndef f(x):\n"
+    "    other.sd = 1\n    return cfg.sd",
+    "key of another dict": "params, other = {'sd': 0.7}, {}\ndef f(x):\n    other['sd'] = 1\n    return params['sd']",
+    "another key": "params = {'sd': 0.7}\ndef f(x):\n    params['count'] = 1\n    return params['sd']",
+    "copy": "params = {'sd': 0.7}\ndef f(x):\n    p = dict(params)\n    p.update(a=x)\n    p[x] = 1\n"
+    "    return p['sd']",
+    "copy under the name of the whole": "params = {'sd': 0.7}\ndef f(x):\n    p = params\n    p = dict(p)\n"
+    "    p[x] = 1\n    return p['sd']",
+    "variable of a function of the same name": "sd = 0.7\ndef g(x):\n    sd = []\n    sd.append(x)\n    return sd\n"
+    "def f(x):\n    g(x)\n    return sd",
+    "global of another module": "sd = 0.7\ndef f(x):\n    g(x)\n    return sd",
+    "global that is only read": "sd = 0.7\ndef f(x):\n    global sd\n    return sd",
+    "method that grows": "class Cfg:\n    sd = 0.7\n    def update(self):\n        return 1\ncfg = Cfg()\n"
+    "def f(x):\n    cfg.update()\n    return cfg.sd",
+    "function of a module that grows": "table = (0.7,)\ndef f(x):\n    return np.append(table, x)",
+    "setter called in the making": "class C:\n    def __init__(self, sd):\n        self.put(sd)\n"
+    "    def put(self, sd):\n"
+    "        self.sd = sd\n    def __call__(self, x):\n        return self.sd\nf = C(0.7)",
+    "setter called before": "class C:\n    def put(self, sd):\n        self.sd = sd\n        return self\n"
+    "    def __call__(self, x):\n        return self.sd\nf = C().put(0.7)",
+    "data class that is extended": "from dataclasses import dataclass\n@dataclass\nclass B:\n    k: int = 1\n"
+    "class C(B):\n    def __init__(self, sd):\n        self.sd = sd\nf = C(0.7)",
+    "function attribute": "def f(x):\n    return f.sd\nf.sd = 0.7",
+    "the same object twice": "a, b = [0.7], [0.1]\ntable = [a, b, a]\ndef f(x):\n    return table[-1]",
+    "set of tuples": "S = {('a', 0.7)}\ndef f(x):\n    return max(S)[1]",
+    "set of sets": "S = {frozenset({('a', 0.7)}), frozenset({('b', 1)})}\ndef f(x):\n    return S",
+    "set of objects": "class P:\n    def __init__(self, sd):\n        self.sd = sd\nS = {P(0.7), P(2)}\n"
+    "def f(x):\n    return S",
+    "set of arrays' numbers": "S = {np.float64(0.7), np.float64(1)}\ndef f(x):\n    return S",
+}
+
+
+@pytest.mark.parametrize("source", HIDING.values(), ids=HIDING.keys())
+def test_a_write_hides_nothing_but_its_own_place(source: str) -> None:
+    """What is written elsewhere under the same word, or beside it, leaves a setting part of the digest."""
+    others: dict[str, Any] = {}
+    exec("def g(x):\n    global sd\n    sd = x", others)
+    space = {} if "def g" in source else {"g": others["g"]}
+    twin = source.replace("[a, b, a]", "[a, b, b]") if "[a, b, a]" in source else source.replace("0.7", "0.1")
+    assert described(_made(source, **space)) != described(_made(twin, **space))
+    assert described(_made(source, **space)) == described(_made(source, **space))
 
 
 def test_what_a_function_only_reads_is_part_of_it() -> None:
@@ -386,8 +514,9 @@ def test_cycles_depth_and_odd_objects_do_no_harm() -> None:
     ring: list[Any] = [1]
     ring.append(ring)
     chain: Any = None
+    nested: Any = ()
     for _ in range(10_000):
-        chain = [chain]
+        chain, nested = [chain], (nested,)
     pair = _made("def f(x):\n    return g(x)\ndef g(x):\n    return f(x)")
     odd = [
         threading.Lock(),
@@ -397,7 +526,7 @@ def test_cycles_depth_and_odd_objects_do_no_harm() -> None:
         iter([1]),
         _made("f = (i for i in [])"),
     ]
-    for value in [ring, chain, pair, *odd]:
+    for value in [ring, chain, nested, {(nested[0][0], 1)}, pair, *odd]:
         assert not described(value).endswith("unseen")
         assert described(value) == described(value)
 

@@ -14,96 +14,148 @@ import hashlib
 import types
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from . import sources
-from .objects import PLAIN, content, fields, module_name, of_type, parts, type_name, wrapped
+from . import paths, sources
+from .objects import MISSING, PLAIN, content, fields, held_by, module_name, of_type, parts, space_of, type_name, wrapped
+from .places import Encounters, Place, attribute_of, content_of, follow, is_written, item, starts
 from .sources import is_library
 
-#: Methods that make an object what it is; what they write is not found on the way.
-_MAKING = {"__init__", "__post_init__", "__new__", "__setstate__"}
-
-
-def digest_of(value: Any) -> str:
-    """Return a digest of all that can be seen of a value."""
-    return _Walk().digest(value)
-
+#: Walks until one finds no other places that functions write to than those it leaves out; two or three do.
+_WALKS = 9
+#: Parts by which the members of a set are put in order.
+_ENOUGH = 100
+#: Types of a module's variables that count if the module is kept somewhere.
+_KEPT = {*PLAIN, list, tuple, dict, set, frozenset, np.ndarray, types.FunctionType, types.ModuleType, type}
 
 #: What is seen of a value: bytes of its own, and what else it consists of, with the name of the variable or field.
 _Seen = tuple[bytes, Iterable[tuple[str, Any]]]
 
 
+def digest_of(value: Any) -> tuple[str, frozenset[Place]]:
+    """Return a digest of all that can be seen of a value, but for places that functions write to, and these places."""
+    known = frozenset[Place]()
+    for _ in range(_WALKS):
+        walk = _Walk(known)
+        digest = walk.digest(value)
+        if (found := walk.met.places()) == known:
+            break
+        known = found
+    return digest, known
+
+
 @dataclass(frozen=True)
 class _Module:
-    """A module that is imported somewhere inside a function, whether or not it was yet."""
+    """The source of a module, whether or not it was imported yet."""
 
     name: str
     file: Path
 
 
 class _Walk:
-    """One walk through what a value refers to, the nearest first, as long as there is anything."""
+    """One walk through what a value refers to, the nearest first, past the places that are known to be written to."""
 
-    def __init__(self) -> None:
-        self.written: set[str] = set()
+    def __init__(self, known: frozenset[Place], *, inside_sets: int = 0) -> None:
+        self.known, self.inside_sets = known, inside_sets
+        self.met = Encounters()
+        self._owners = {owner for owner, _, _ in known}
         self._modules: dict[str, _Module | None] = {}
+        self._kinds: dict[type, tuple[bytes, Any, bool]] = {}
 
-    def digest(self, value: Any) -> str:
-        """Return a digest of all that is reached, but for what functions on the way write to."""
-        todo: deque[tuple[int, str, Any]] = deque([(-1, "", value)])
-        items: list[tuple[int, str, bytes]] = []
-        seen: dict[int, Any] = {}  # an id is a name for as long as its object lives
-        while todo:
-            parent, name, part = todo.popleft()
-            own, children = (b"again", ()) if id(part) in seen else self._look(part)
-            if type(part) not in PLAIN:
-                seen[id(part)] = part
-            todo.extend((len(items), *child) for child in children)
-            items.append((parent, name, hashlib.blake2b(own, digest_size=16).digest()))  # data may be large
-        return self._hash(items)
-
-    def _hash(self, items: list[tuple[int, str, bytes]]) -> str:
-        left_out = set[int]()
+    def digest(self, value: Any, most: int | None = None) -> str:
+        """Return a digest of the parts that are reached, or of so many."""
         digest = hashlib.blake2b(digest_size=8, person=b"ringtrue")
-        for k, (parent, name, own) in enumerate(items):
-            if parent in left_out or name in self.written:
-                left_out.add(k)
-                continue
-            digest.update(_bytes(f"{len(name)} {name}") + own)  # so that no two lists of parts read the same
+        for name, own in islice(self._items(value), most):
+            # Data may be large; lengths, so that no two lists of parts read the same.
+            digest.update(_bytes(f"{len(name)} {name}") + hashlib.blake2b(own, digest_size=16).digest())
         return digest.hexdigest()
+
+    def _items(self, value: Any) -> Iterator[tuple[str, bytes]]:
+        todo: deque[tuple[str, Any]] = deque([("", value)])
+        seen: dict[int, tuple[int, Any]] = {}  # an id is a name for as long as its object lives
+        while todo:
+            name, part = todo.popleft()
+            if id(part) in seen:
+                yield name, b"again %d" % seen[id(part)][0]
+                continue
+            own, children = self._look(part)
+            if type(part) not in PLAIN:
+                seen[id(part)] = len(seen), part
+            todo.extend(children)
+            yield name, own
 
     def _look(self, value: Any) -> _Seen:
         kind = type(value)
         if kind in PLAIN:
             return _bytes(f"{kind.__name__} {value!r}"), ()
-        own, children = next((look for base, look in _LOOKS.items() if issubclass(kind, base)), _nothing)(self, value)
-        if not is_library(module_name(kind)):
-            children = [*children, ("", kind), *fields(value)]
-        elif kind not in _LOOKS:
-            children = [*children, *wrapped(value), *parts(value)]
-        return _bytes(type_name(kind)) + b" " + own, children
+        memo = id(value) in self._owners and content_of(value) in self.known
+        if kind not in self._kinds:
+            self._kinds[kind] = _kind(kind)
+        title, look, library = self._kinds[kind]
+        own, children = (b"", ()) if memo else look(self, value)
+        if not library:
+            self.met.meet_object(value)
+            children = [*children, ("", kind), *self._unwritten(value, fields(value))]
+        elif kind not in _LOOKS and not memo:
+            children = [*children, *wrapped(value), *self._unwritten(value, self._said_parts(value))]
+            if any(not is_library(module_name(type(child))) for _, child in children):
+                self.met.meet_holder(kind)
+        return title + own, children
+
+    def _said_parts(self, value: Any) -> Iterator[tuple[str, Any]]:
+        # A library's dict or list repeats its contents there, those included that are written to.
+        return iter(()) if isinstance(value, (dict, list)) and id(value) in self._owners else parts(value)
+
+    def _unwritten(self, value: Any, children: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+        return [(name, part) for name, part in children if not (name and is_written(value, name, self.known))]
+
+    def keys_written(self, value: Any) -> list[Any]:
+        """Return the keys of a container that are written to."""
+        found = self.known if id(value) in self._owners else ()
+        return [key for owner, what, key in found if (owner, what) == (id(value), "item")]
 
     def function(self, value: types.FunctionType) -> _Seen:
         """Look into a function: its source, its defaults, its closure, and what it refers to."""
         cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
-        children = [*((name, content(cell)) for name, cell in cells), *wrapped(value)]
+        held = ((name, content(cell)) for name, cell in cells if content_of(cell) not in self.known)
+        children = [*held, *wrapped(value)]
         if is_library(str(value.__module__)):
             return _bytes(f"{value.__module__}.{value.__qualname__}"), children
-        children += [("", value.__defaults__), ("", value.__kwdefaults__), *_globals(value)]
+        self.met.functions[id(value)] = value
+        children += [("", value.__defaults__), ("", value.__kwdefaults__), *self._globals(value)]
+        children += self._unwritten(value, sorted(held_by(value).items(), key=lambda one: one[0]))
         node = sources.function_node(value)
         if node is None:
             return _code(value.__code__), children
-        if value.__name__ not in _MAKING:
-            self.written |= sources.written_names(node, value.__code__) - {"self", "cls"}
         package = value.__globals__.get("__package__") or ""
-        return _bytes(ast.unparse(node)), [*children, *self._imported(node, package)]
+        return _bytes(ast.unparse(node)), [*children, *_handed_on(value, node), *self._imported(node, package)]
 
-    def module(self, value: _Module) -> _Seen:
-        """Look into a module that is imported: its source, and that of those it imports."""
+    def method(self, value: types.MethodType) -> _Seen:
+        """Look into a method of an object, which somebody has to call."""
+        self.met.bound.add(id(value.__func__))
+        return b"", [("", value.__func__), ("", value.__self__)]
+
+    def _globals(self, function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+        """Return the globals that a function names; of a user's module, all it names, however it comes by it."""
+        names = sorted(sources.names(function.__code__))
+        spaces, modules = [function.__globals__], set[int]()
+        for space in spaces:  # it grows on the way
+            for name in names:
+                value: Any = space.get(name, MISSING) if item(space, name) not in self.known else MISSING
+                if not _is_users_module(value):
+                    yield from [] if value is MISSING else [(name, value)]
+                elif id(value) not in modules:
+                    modules.add(id(value))
+                    spaces.append(space_of(value))
+
+    def source(self, value: _Module) -> _Seen:
+        """Look into the source of a module, and that of those it imports."""
         node = sources.module_node(value.file)
         package = value.name if value.file.name == "__init__.py" else value.name.rpartition(".")[0]
         return _bytes(ast.unparse(node)), self._imported(node, package)
@@ -116,6 +168,33 @@ class _Walk:
                 self._modules[name] = None if file is None else _Module(name, file)
         return [("", self._modules[name]) for name in names]
 
+    def module(self, value: types.ModuleType) -> _Seen:
+        """Look into a module that is kept somewhere: a name if it is a library's, else its source and variables."""
+        space = space_of(value)
+        if not _is_users_module(value):
+            return _bytes(str(space.get("__name__"))), ()
+        file = sources.source_file(space)
+        source = [] if file is None else [("", _Module(str(space.get("__name__")), file))]
+        held = (name for name, one in space.items() if type(one) in _KEPT and item(space, name) not in self.known)
+        return b"", [*source, *((name, space[name]) for name in sorted(held) if not name.startswith("__"))]
+
+
+def _kind(kind: type) -> tuple[bytes, Any, bool]:
+    """Return the name of a type, how to look into it, and whether it is a library's."""
+    look = next((look for base, look in _LOOKS.items() if issubclass(kind, base)), _nothing)
+    return _bytes(f"{type_name(kind)} "), look, is_library(module_name(kind))
+
+
+def _is_users_module(value: Any) -> bool:
+    return issubclass(type(value), types.ModuleType) and not is_library(str(space_of(value).get("__name__")))
+
+
+def _handed_on(function: types.FunctionType, node: ast.AST) -> list[tuple[str, Any]]:
+    """Return modules of the user's that a function uses otherwise than by naming what it takes from them."""
+    used = sorted(paths.handed_on(node), key=repr)
+    found = [one for path in used for start in starts(function, path.root) for one in follow(start, path.steps)]
+    return [("", one) for one in found if _is_users_module(one)]
+
 
 def _nothing(walk: _Walk, value: Any) -> _Seen:
     return b"", ()
@@ -123,25 +202,6 @@ def _nothing(walk: _Walk, value: Any) -> _Seen:
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
-
-
-def _globals(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """Return the globals that a function names; of a user's module, all it names, however it comes by the module."""
-    names = sorted(_names(function.__code__))
-    spaces, modules = [function.__globals__], set[int]()
-    for space in spaces:  # it grows on the way
-        for name in names:
-            value = space.get(name, _nothing)
-            if type(value) is not types.ModuleType or is_library(value.__name__):
-                yield from [] if value is _nothing else [(name, value)]
-            elif id(value) not in modules:
-                modules.add(id(value))
-                spaces.append(value.__dict__)
-
-
-def _names(code: types.CodeType) -> set[str]:
-    nested = (_names(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
-    return set(code.co_names).union(*nested)
 
 
 def _code(code: types.CodeType) -> bytes:
@@ -152,37 +212,67 @@ def _code(code: types.CodeType) -> bytes:
 
 def _array(walk: _Walk, value: Any) -> _Seen:
     form = _bytes(f"{np.ndarray.dtype.__get__(value)} {np.ndarray.shape.__get__(value)} ")
+    mask = [part for part in fields(value) if part[0] == "_mask"]
+    if keys := walk.keys_written(value):
+        value = np.ndarray.copy(np.ndarray.view(value, np.ndarray))
+        for key in keys:
+            with suppress(LookupError, TypeError, ValueError):  # no such index
+                value[key] = 0
     if np.ndarray.dtype.__get__(value).hasobject:
         return form, [("", np.ndarray.tolist(value))]
-    mask = [part for part in fields(value) if part[0] == "_mask"]
     return form + np.ndarray.tobytes(value), mask
 
 
 def _sequence(walk: _Walk, values: Iterable[Any]) -> _Seen:
     """Look at values in their order; plain ones, which may be many, at once."""
     listed = list(values)
-    if set(map(type, listed)) <= PLAIN:
+    if set(map(type, listed)) <= PLAIN or all(map(_is_plain, listed)):
         return _bytes(repr(listed)), ()
     return _bytes(str(len(listed))), [("", one) for one in listed]
 
 
-def _set(walk: _Walk, values: Iterable[Any]) -> _Seen:
-    listed = list(values)
-    plain = set(map(type, listed)) <= PLAIN  # the order of others is not the same in every process
-    return _bytes(repr(sorted(map(repr, listed)) if plain else len(listed))), ()
+def _list(walk: _Walk, value: Any) -> _Seen:
+    listed = list(list.__iter__(value))
+    for key in walk.keys_written(value):
+        with suppress(LookupError, TypeError):  # no such index
+            listed[key] = None
+    return _sequence(walk, listed)
 
 
 def _dict(walk: _Walk, value: Any) -> _Seen:
-    keys, values = _sequence(walk, dict.keys(value)), _sequence(walk, dict.values(value))
+    written = walk.keys_written(value)
+    held = [one for one in dict.items(value) if not (written and _is_plain(one[0]) and one[0] in written)]
+    keys, values = _sequence(walk, (key for key, _ in held)), _sequence(walk, (one for _, one in held))
     return keys[0] + b" " + values[0], [*keys[1], *values[1]]
+
+
+def _set(walk: _Walk, values: Iterable[Any]) -> _Seen:
+    """Look at values in an order that is the same in every process."""
+    listed = list(values)
+    if all(map(_is_plain, listed)):
+        return _bytes(repr(sorted(map(repr, listed)))), ()
+    if walk.inside_sets > 1:  # of sets in sets in sets, the order of the innermost does not matter to the outermost
+        return _bytes(str(len(listed))), ()
+    within = walk.inside_sets + 1
+    ordered = sorted(listed, key=lambda one: _Walk(walk.known, inside_sets=within).digest(one, _ENOUGH))
+    return _bytes(str(len(listed))), [("", one) for one in ordered]
+
+
+def _is_plain(value: Any, depth: int = 9) -> bool:
+    """Whether a value is plain, or a tuple of such; of deeper ones a text cannot be made at once."""
+    if type(value) is tuple and depth:
+        return all(_is_plain(one, depth - 1) for one in value)
+    return type(value) in PLAIN
 
 
 def _class(walk: _Walk, value: type) -> _Seen:
     """Look into a class: a name if it is a library's, else its bases and what it defines."""
-    if is_library(module_name(value)):
+    if is_library(module_name(value)) or walk.inside_sets:
         return _bytes(type_name(value)), ()
-    own = sorted(item for item in of_type(value, "__dict__").items() if _matters(*item))
-    return _bytes(type_name(value)), [*(("", base) for base in of_type(value, "__mro__")[1:]), *own]
+    walk.met.meet_class(value)
+    own = sorted(name for name, part in of_type(value, "__dict__").items() if _matters(name, part))
+    held = [(name, of_type(value, "__dict__")[name]) for name in own if attribute_of(value, name) not in walk.known]
+    return _bytes(type_name(value)), [*(("", base) for base in of_type(value, "__mro__")[1:]), *held]
 
 
 def _matters(name: str, part: Any) -> bool:
@@ -207,7 +297,7 @@ def _of(base: type, *names: str) -> Any:
 _LOOKS: dict[type, Any] = {
     **{base: _said(base) for base in (int, float, complex, str, bytes)},
     tuple: lambda walk, value: _sequence(walk, tuple.__iter__(value)),
-    list: lambda walk, value: _sequence(walk, list.__iter__(value)),
+    list: _list,
     dict: _dict,
     set: lambda walk, value: _set(walk, set.__iter__(value)),
     frozenset: lambda walk, value: _set(walk, frozenset.__iter__(value)),
@@ -215,9 +305,9 @@ _LOOKS: dict[type, Any] = {
     # What a generator has come to is no part of a study: whoever uses one cannot be reproduced.
     **dict.fromkeys((np.random.Generator, np.random.RandomState, np.random.BitGenerator), _nothing),
     types.FunctionType: _Walk.function,
-    types.MethodType: _of(types.MethodType, "__func__", "__self__"),
-    types.ModuleType: lambda walk, value: (_bytes(value.__name__), ()),
-    _Module: _Walk.module,
+    types.MethodType: _Walk.method,
+    types.ModuleType: _Walk.module,
+    _Module: _Walk.source,
     property: _of(property, "fget"),
     staticmethod: _of(staticmethod, "__func__"),
     classmethod: _of(classmethod, "__func__"),

@@ -15,6 +15,7 @@ import numpy as np
 from ...question.study import Study
 from .digest import digest_of
 from .objects import PLAIN, fields, of_type
+from .places import Place, is_written
 
 #: The parts of a fingerprint that may change and the study be the same.
 SOURCES = ("belief", "truth", "model", "procedure", "f")
@@ -63,10 +64,10 @@ def described(value: Any) -> str:
     (True, False)
     """
     try:
-        digest = digest_of(value)
+        digest, written = digest_of(value)
     except Exception:  # a fingerprint is no reason for a run to fail
-        digest = "unseen"
-    return f"{_short(value)}, {digest}"
+        digest, written = "unseen", frozenset()
+    return f"{_short(value, written)}, {digest}"
 
 
 def versions() -> dict[str, str]:
@@ -101,7 +102,7 @@ def differences(known: Iterable[Mapping[str, str]], mine: Mapping[str, str], nam
     return min(([name for name in chosen if one.get(name, mine[name]) != mine[name]] for one in known), key=len)
 
 
-def _short(value: Any) -> str:
+def _short(value: Any, written: frozenset[Place]) -> str:
     kind = type(value)
     if kind in PLAIN:
         return repr(value)[:_SHORT]
@@ -114,5 +115,7 @@ def _short(value: Any) -> str:
     name = str(of_type(kind, "__name__"))
     if "__dataclass_fields__" not in of_type(kind, "__dict__"):
         return name[:_SHORT]
-    said = ", ".join(f"{field}={_short(part)}" for field, part in fields(value))
+    owners = {owner for owner, _, _ in written}
+    lasting = (one for one in fields(value) if not is_written(value, one[0], written) and id(one[1]) not in owners)
+    said = ", ".join(f"{field}={_short(part, written)}" for field, part in lasting)
     return f"{name}({said})" if len(said) < _SHORT else f"{name}({said[:_SHORT]}...)"

@@ -10,12 +10,14 @@ import functools
 import types
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from .sources import is_library
 
 #: Types whose values have no parts.
 PLAIN = {int, float, bool, str, bytes, complex, type(None), type(...), range}
+#: What is found where there is nothing.
+MISSING: Final = object()
 
 
 def of_type(cls: type, name: str) -> Any:
@@ -44,6 +46,36 @@ def content(cell: types.CellType) -> Any:
         return "an empty cell"
 
 
+def space_of(module: types.ModuleType) -> dict[str, Any]:
+    """Return the variables of a module."""
+    return object.__getattribute__(module, "__dict__")  # type: ignore[no-any-return]
+
+
+def held_by(value: Any) -> dict[str, Any]:
+    """Return the attributes that an object has of its own."""
+    with suppress(AttributeError):
+        held = object.__getattribute__(value, "__dict__")
+        if type(held) is dict:
+            return held
+    return {}
+
+
+def attribute(value: Any, name: str) -> Any:
+    """Return an attribute of an object, as it is kept: a property is not computed."""
+    kind = type(value)
+    if name == "__class__":
+        return kind
+    if issubclass(kind, types.ModuleType):
+        return space_of(value).get(name, MISSING)
+    bases = of_type(value if issubclass(kind, type) else kind, "__mro__")
+    spaces = [held_by(value), *(of_type(base, "__dict__") for base in bases)]
+    found = next((space[name] for space in spaces if name in space), MISSING)
+    if type(found) is types.MemberDescriptorType:
+        with suppress(AttributeError, TypeError):  # an empty slot
+            return found.__get__(value)
+    return found
+
+
 def wrapped(value: Any) -> list[tuple[str, Any]]:
     """Return the user's function inside what a library made of it."""
     found = []
@@ -55,12 +87,8 @@ def wrapped(value: Any) -> list[tuple[str, Any]]:
 
 def fields(value: Any) -> Iterator[tuple[str, Any]]:
     """Return what an object consists of, without asking the object: its fields, or what it was given, and its slots."""
-    mro = of_type(type(value), "__mro__")
-    with suppress(AttributeError):
-        held = object.__getattribute__(value, "__dict__")
-        if type(held) is dict:
-            yield from _lasting(type(value), held)
-    for base in mro:
+    yield from _lasting(type(value), held_by(value))
+    for base in of_type(type(value), "__mro__"):
         for name, part in of_type(base, "__dict__").items():
             if type(part) is types.MemberDescriptorType and not is_library(module_name(base)):
                 with suppress(AttributeError):  # an empty slot
@@ -73,6 +101,7 @@ def _lasting(kind: type, held: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     declared = next(
         (d for base in mro if type(d := of_type(base, "__dict__").get("__dataclass_fields__")) is dict), held
     )
+    declared = declared if is_library(module_name(kind)) else held  # a user's may have others, and a memo is known
     computed = {
         name
         for base in mro
