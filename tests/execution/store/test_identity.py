@@ -386,6 +386,18 @@ def test_what_a_function_writes_to_is_no_part_of_it(source: str) -> None:
     assert described(other) == others
 
 
+def test_what_one_part_of_a_study_writes_to_is_no_part_of_another() -> None:
+    """A model that fills a table which the procedure reads leaves the procedure's digest as it is."""
+    table: dict[float, float] = {}
+    model = _made("def f(t, rng):\n    table[t] = 1\n    return t", table=table)
+    procedure = _made("def f(mu0, y):\n    return table[y]", table=table)
+    study = _study(model=model, procedure=procedure)
+    before, alone = fingerprint(study), described(procedure)
+    model(3.0, None)
+    assert fingerprint(study) == before
+    assert described(procedure) != alone
+
+
 @pytest.mark.parametrize("source", [one for one in WRITING.values() if "SD = 0.7" in one or "sd = sd" in one])
 def test_a_setting_beside_a_memo_counts(source: str) -> None:
     """A global or an attribute that is changed from outside changes the digest of a function that has a memo."""
@@ -552,8 +564,13 @@ class Noise:
     def __call__(self, rng):
         return self.sd * rng.normal() if "p" in NAMES | {"p"} else 0
 noise = Noise(1.0)
+KEPT = {noise, Noise(2.0), Noise(3.0), ("a", noise.sd), frozenset([("b", "c"), ("d", "e")])}
+def keep(x, memo={}, log=[]):
+    memo[x], kept = 1, KEPT
+    log.append(kept)
+    return globals
 def model(t, rng):
-    return t + noise(rng) + TABLE["x"].sum() if t not in {"u", "v", "w"} else 0
+    return t + keep(t) + noise(rng) + TABLE["x"].sum() if t not in {"u", "v", "w"} else 0
 procedure = functools.partial(lambda k, mu0, y: rt.Normal(y / 2, k), 0.7)
 study = rt.Study(rt.Normal(0, 1), model, procedure, f={"s": lambda t: t})
 print(fingerprint(study))

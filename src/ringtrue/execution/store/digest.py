@@ -38,16 +38,20 @@ _KEPT = {*PLAIN, list, tuple, dict, set, frozenset, np.ndarray, types.FunctionTy
 _Seen = tuple[bytes, Iterable[tuple[str, Any]]]
 
 
-def digest_of(value: Any) -> tuple[str, frozenset[Place]]:
-    """Return a digest of all that can be seen of a value, but for places that functions write to, and these places."""
+def digest_of(value: Any, written: frozenset[Place]) -> str:
+    """Return a digest of all that can be seen of a value, but for places that functions write to."""
+    return _Walk(written).digest(value)
+
+
+def places_written(value: Any) -> frozenset[Place]:
+    """Return the places that functions write to which a value reaches otherwise than through such places."""
     known = frozenset[Place]()
     for _ in range(_WALKS):
-        walk = _Walk(known)
-        digest = walk.digest(value)
-        if (found := walk.met.places()) == known:
+        found = _Walk(known).places(value)
+        if found == known:
             break
         known = found
-    return digest, known
+    return known
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,11 @@ class _Walk:
             # Data may be large; lengths, so that no two lists of parts read the same.
             digest.update(_bytes(f"{len(name)} {name}") + hashlib.blake2b(own, digest_size=16).digest())
         return digest.hexdigest()
+
+    def places(self, value: Any) -> frozenset[Place]:
+        """Return the places that functions on the way write to."""
+        deque(self._items(value), maxlen=0)
+        return self.met.places()
 
     def _items(self, value: Any) -> Iterator[tuple[str, bytes]]:
         todo: deque[tuple[str, Any]] = deque([("", value)])

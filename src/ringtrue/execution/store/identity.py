@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...question.study import Study
-from .digest import digest_of
+from .digest import digest_of, places_written
 from .objects import PLAIN, fields, of_type
 from .places import Place, is_written
 
@@ -43,10 +43,11 @@ def fingerprint(study: Study, tag: str = "", *, keep: str | None = None) -> dict
     >>> mark["draws"], mark["keep"], mark["belief"].rpartition(", ")[0]
     ('99', 'draws', 'Normal(mean=0.0, sd=1.0)')
     """
-    parts = {name: described(getattr(study, name)) for name in ("belief", "truth", "model", "procedure")}
+    parts = {name: getattr(study, name) for name in SOURCES}
+    written = _written(list(parts.values()))  # the model may fill what the procedure reads
     return {
-        **parts,
-        "f": "the default family" if study.f is None else described(study.f),
+        **{name: _described(part, written) for name, part in parts.items()},
+        **({"f": "the default family"} if study.f is None else {}),
         "draws": str(study.draws),
         "seed": str(study.seed),
         "batch": str(study.batch),
@@ -63,11 +64,7 @@ def described(value: Any) -> str:
     >>> described(1.5) == described(1.5), described(1.5) == described(2.5)
     (True, False)
     """
-    try:
-        digest, written = digest_of(value)
-    except Exception:  # a fingerprint is no reason for a run to fail
-        digest, written = "unseen", frozenset()
-    return f"{_short(value, written)}, {digest}"
+    return _described(value, _written(value))
 
 
 def versions() -> dict[str, str]:
@@ -100,6 +97,21 @@ def differences(known: Iterable[Mapping[str, str]], mine: Mapping[str, str], nam
     """Return in what a fingerprint differs from the nearest of others; what one of the two does not have is equal."""
     chosen = [name for name in names if name in mine]
     return min(([name for name in chosen if one.get(name, mine[name]) != mine[name]] for one in known), key=len)
+
+
+def _written(value: Any) -> frozenset[Place]:
+    try:
+        return places_written(value)
+    except Exception:  # a fingerprint is no reason for a run to fail
+        return frozenset()
+
+
+def _described(value: Any, written: frozenset[Place]) -> str:
+    try:
+        digest = digest_of(value, written)
+    except Exception:
+        digest = "unseen"
+    return f"{_short(value, written)}, {digest}"
 
 
 def _short(value: Any, written: frozenset[Place]) -> str:
