@@ -7,6 +7,7 @@ import functools
 import itertools
 import linecache
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -330,6 +331,15 @@ WRITING = {
     "    return x",
     "frame": "import pandas as pd\ntable = pd.DataFrame({'n': [0]})\nSD = 0.7\n"
     "def f(x):\n    table.loc[0, 'n'] += 1\n    return SD",
+    "argument": "memo = {}\nSD = 0.7\ndef g(m, x):\n    m[x] = 1\ndef fill(x, *, m):\n    g(m, x)\n"
+    "def f(x):\n    fill(x, m=memo)\n    return SD",
+    "argument with a setting": "p = {'sd': 0.7}\ndef g(m):\n    m['n'] = 1\n    return m['sd']\ndef f(x):\n"
+    "    return g(p)",
+    "out": "buffer = np.zeros(2)\nSD = 0.7\ndef f(x):\n    np.add(buffer, 1, out=buffer)\n    return SD",
+    "decorator": "import functools\ndef memoize(g):\n    memo = {}\n    @functools.wraps(g)\n    def run(x):\n"
+    "        memo[x] = g(x)\n        return memo[x]\n    return run\n@memoize\ndef f(x):\n    return 0.7",
+    "single dispatch": "import functools\n@functools.singledispatch\ndef g(x):\n    return 0.7\n"
+    "def f(x):\n    return g(x)",
     "lru": "import functools\n@functools.lru_cache\ndef f(x):\n    return x + 0.7",
     "lru of another": "import functools\n@functools.lru_cache\ndef g(x):\n    return x + 0.7\ndef f(x):\n"
     "    return g(x)",
@@ -368,6 +378,16 @@ WRITING |= {
     "inherited": _class("self.c = object()").replace("f = C(", "class D(C):\n    pass\nf = D("),
     "decorated": "def deco(g):\n    def run(*args):\n        return g(*args)\n    return run\n"
     + _class("self.c = object()").replace("    def __call__", "    @deco\n    def __call__"),
+    "handed on": "def work(o, x):\n    o.c = [x]\n" + _class("work(self, x)"),
+    "memo of a class": _class("self.memo[x] = 1").replace("    n = 0", "    memo = {}"),
+    "class method": _class("self.note(x)").replace(
+        "    n = 0", "    memo = {}\n    @classmethod\n    def note(cls, x):\n        cls.memo[x], cls.last = 1, x"
+    ),
+    "property": _class("self.k").replace(
+        "    n = 0", "    @property\n    def k(self):\n        self.c = self.c or [1]\n        return self.c"
+    ),
+    "bound method": _class("self.c = [x]").replace("C(0.7)", "C(0.7).__call__"),
+    "bound method by another name": _class("self.c = [x]").replace("__call__", "fit").replace("C(0.7)", "C(0.7).fit"),
     "data class": "from dataclasses import dataclass\n@dataclass\nclass C:\n    sd: float\n    def __call__(self, x):\n"
     "        self.c = [x]\n        return self.sd\nf = C(0.7)",
 }
@@ -405,9 +425,9 @@ def test_a_setting_beside_a_memo_counts(source: str) -> None:
     function(3)
     before = described(function)
     if "SD" in source:
-        function.__globals__["SD"] = 0.1
+        getattr(function, "__wrapped__", function).__globals__["SD"] = 0.1
     else:
-        function.sd = 0.1
+        getattr(function, "__self__", function).sd = 0.1
     assert described(function) != before
 
 
@@ -437,6 +457,8 @@ HIDING = {
     "data class that is extended": "from dataclasses import dataclass\n@dataclass\nclass B:\n    k: int = 1\n"
     "class C(B):\n    def __init__(self, sd):\n        self.sd = sd\nf = C(0.7)",
     "function attribute": "def f(x):\n    return f.sd\nf.sd = 0.7",
+    "copy that is handed on": "p = {'sd': 0.7}\ndef g(m):\n    m['sd'] = 1\ndef f(x):\n    g(dict(p))\n"
+    "    return p['sd']",
     "the same object twice": "a, b = [0.7], [0.1]\ntable = [a, b, a]\ndef f(x):\n    return table[-1]",
     "set of tuples": "S = {('a', 0.7)}\ndef f(x):\n    return max(S)[1]",
     "set of sets": "S = {frozenset({('a', 0.7)}), frozenset({('b', 1)})}\ndef f(x):\n    return S",
@@ -513,10 +535,13 @@ TOUCHY: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("kind", TOUCHY)
 def test_nothing_of_the_users_is_run(kind: str) -> None:
-    """Objects that raise whatever they are asked are digested unasked, inside containers and closures too."""
+    """Objects that raise whatever they are asked are digested unasked, in containers and where they are written to."""
     value = TOUCHY[kind]()
     _Touchy.asked.clear()
+    source = "def f(x):\n    m = t.inside\n    m[x], t[x], t.k.c, t['a'] = 1, 2, 3, 4\n    t.append(x)\n    g(t, m=s)\n"
+    writing = _made(f"{source}def g(o, m):\n    o.value[1] = m\n    vars(o)['c'] = 1", t=value, s={"a": value})
     texts = [described(value), described({"key": value}), described([value]), described(lambda: value)]
+    texts += [described(writing), described({1: {"a": value}, (2,): value})]
     assert not _Touchy.asked
     assert not any(text.endswith("unseen") for text in texts)
 
@@ -579,13 +604,14 @@ print(fingerprint(study))
 
 @pytest.mark.process
 def test_another_process_finds_the_same(tmp_path: Path) -> None:
-    """A script run again, with another order of hashes and from another file, has the same fingerprint."""
+    """A script run again, or imported, with another order of hashes and from another file, has the same fingerprint."""
     found = set()
-    for seed, name in (("1", "one.py"), ("2", "two.py"), ("77", "three.py")):
-        (tmp_path / name).write_text("\n" * int(seed) + SCRIPT)
+    for seed, how in (("1", ["one.py"]), ("2", ["two.py"]), ("77", ["-c", "import one"])):
+        (tmp_path / how[0].replace("-c", "one.py")).write_text("\n" * int(seed) + SCRIPT)
         done = subprocess.run(
-            [sys.executable, str(tmp_path / name)],
-            env={"PYTHONHASHSEED": seed},
+            [sys.executable, *how],
+            cwd=tmp_path,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
             capture_output=True,
             text=True,
             check=True,

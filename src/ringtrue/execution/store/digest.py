@@ -12,6 +12,7 @@ import ast
 import functools
 import hashlib
 import types
+import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -313,6 +314,8 @@ _LOOKS: dict[type, Any] = {
     np.ndarray: _array,
     # What a generator has come to is no part of a study: whoever uses one cannot be reproduced.
     **dict.fromkeys((np.random.Generator, np.random.RandomState, np.random.BitGenerator), _nothing),
+    # These are caches by what they are, functools.singledispatch's among them.
+    **dict.fromkeys((weakref.WeakKeyDictionary, weakref.WeakValueDictionary), _nothing),
     types.FunctionType: _Walk.function,
     types.MethodType: _Walk.method,
     types.ModuleType: _Walk.module,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -68,6 +69,37 @@ def written(node: ast.AST) -> frozenset[Path]:
     return frozenset(end for path in _writes(node) for end in _ends(path, known))
 
 
+@dataclass(frozen=True)
+class Call:
+    """A function that is called, and what is handed to it at a position or by a name."""
+
+    function: Path
+    argument: Path
+    position: int | str
+
+
+@functools.lru_cache(256)
+def calls(node: ast.AST) -> frozenset[Call]:
+    """Return the calls in a function that hand on something which is not new."""
+    known = _assigned(node)
+    found = ((call, *one) for call in ast.walk(node) if isinstance(call, ast.Call) for one in _arguments(call))
+    return frozenset(
+        Call(function, end, position)
+        for call, position, argument in found
+        for function in _expanded(call.func, known)
+        for end in _expanded(argument, known)
+    )
+
+
+def _arguments(call: ast.Call) -> Iterator[tuple[int | str, ast.expr]]:
+    yield from enumerate(itertools.takewhile(lambda one: not isinstance(one, ast.Starred), call.args))
+    yield from ((one.arg, one.value) for one in call.keywords if one.arg)
+
+
+def _expanded(node: ast.expr, known: dict[str, frozenset[Path] | None]) -> Iterator[Path]:
+    yield from (end for path in _paths(node) or () for end in _ends(path, known))
+
+
 @functools.lru_cache(256)
 def handed_on(node: ast.AST) -> frozenset[Path]:
     """Return what is used as a whole, rather than for an attribute of it that is named."""
@@ -75,7 +107,7 @@ def handed_on(node: ast.AST) -> frozenset[Path]:
     inner = {id(one) for part in ast.walk(node) for one in _not_handed_on(part)}
     loads = (part for part in ast.walk(node) if isinstance(getattr(part, "ctx", None), ast.Load))
     whole = (part for part in loads if isinstance(part, (ast.Name, ast.Attribute)) and id(part) not in inner)
-    return frozenset(end for part in whole for path in _paths(part) or () for end in _ends(path, known))
+    return frozenset(end for part in whole for end in _expanded(part, known))
 
 
 def _not_handed_on(part: ast.AST) -> Iterator[ast.expr]:
@@ -92,6 +124,8 @@ def _writes(node: ast.AST) -> Iterator[Path]:
 
 def _targets(part: ast.AST) -> Iterator[tuple[ast.expr, Step]]:
     """Return what a piece of source changes, and where in it."""
+    if isinstance(part, ast.Call):
+        yield from ((one.value, EACH) for one in part.keywords if one.arg == "out")
     match part:
         case ast.Attribute(target, name, ast.Store() | ast.Del()):
             yield target, Attribute(name)

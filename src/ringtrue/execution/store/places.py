@@ -17,7 +17,7 @@ import numpy as np
 
 from . import paths, sources
 from .objects import MISSING, PLAIN, attribute, content, held_by, module_name, of_type, space_of, wrapped
-from .paths import Attribute, Item, Step
+from .paths import Attribute, Call, Item, Path, Step
 from .sources import is_library
 
 #: An owner's id, what of it is written to, and by which name or key; an id is a name for as long as its object lives.
@@ -83,6 +83,7 @@ class Encounters:
     methods: dict[int, list[_Method]] = field(default_factory=dict)
     objects: dict[int, list[Any]] = field(default_factory=dict)
     called: set[str] = field(default_factory=set)
+    _known_paths: dict[int, frozenset[Path]] = field(default_factory=dict)
 
     def meet_class(self, cls: type) -> None:
         """Note the methods of a class of the user's."""
@@ -125,12 +126,38 @@ class Encounters:
 
     def _written_by(self, function: types.FunctionType) -> Iterator[Place]:
         yield from _rebound(function)
-        node = sources.function_node(function)
-        for path in paths.written(node) if node else ():
+        for path in self._paths(function):
             if path.root == _first(function.__code__) and id(function) in self.methods:
                 yield from self._written_to_self(function, path.steps)
             else:
                 yield from (place for start in starts(function, path.root) for place in _ends(start, path.steps))
+
+    def _paths(self, function: types.FunctionType) -> frozenset[Path]:
+        """Return what a function writes to, itself or by handing it to others of the user's."""
+        node = sources.function_node(function)
+        if id(function) not in self._known_paths and node is not None:
+            self._known_paths[id(function)] = paths.written(node)  # also for functions that call themselves
+            found = [path for call in paths.calls(node) for path in self._through(function, call)]
+            self._known_paths[id(function)] |= frozenset(found)
+        return self._known_paths.get(id(function), frozenset())
+
+    def _through(self, function: types.FunctionType, call: Call) -> Iterator[Path]:
+        for callee, bound in self._called(function, call.function):
+            at = call.position
+            names = callee.__code__.co_varnames[bound : callee.__code__.co_argcount]
+            name = at if isinstance(at, str) else names[at] if at < len(names) else None
+            for path in self._paths(callee):
+                if path.root == name:
+                    yield functools.reduce(Path.then, path.steps, call.argument)
+
+    def _called(self, function: types.FunctionType, path: Path) -> Iterator[tuple[types.FunctionType, bool]]:
+        """Return the user's functions that a path leads to, and whether they are bound to an object."""
+        owners = starts(function, path.root)
+        if path.root == _first(function.__code__):
+            owners = [*owners, *(method.cls for method in self.methods.get(id(function), ()))]
+        for found in (found for owner in owners for found in follow(owner, path.steps)):
+            if type(found) is types.FunctionType and id(found) in self.functions:
+                yield found, bool(path.steps) and id(found) in self.methods
 
     def _written_to_self(self, function: types.FunctionType, steps: tuple[Step, ...]) -> Iterator[Place]:
         for method in self.methods[id(function)] if function.__name__ not in _MAKING else ():
