@@ -418,6 +418,21 @@ def test_what_one_part_of_a_study_writes_to_is_no_part_of_another() -> None:
     assert described(procedure) != alone
 
 
+def test_what_a_belief_writes_to_is_no_part_of_it() -> None:
+    """Methods that ringtrue calls write while a study runs; a setter that nobody calls then does not."""
+    source = (
+        "class Belief:\n    marginal = None\n    def put(self, sd):\n        self.sd = sd\n"
+        "    def sample(self, m, rng):\n        self.last = rng.normal(0, self.sd, size=m)\n        return self.last\n"
+    )
+    belief, other = (_made(f"{source}f = Belief()\nf.put({sd})") for sd in (0.7, 0.1))
+    study = _study(belief=belief)
+    before = fingerprint(study)
+    rt.run(study, n=3)
+    assert belief.last.size
+    assert fingerprint(study) == before
+    assert fingerprint(replace(study, belief=other))["belief"] != before["belief"]
+
+
 @pytest.mark.parametrize("source", [one for one in WRITING.values() if "SD = 0.7" in one or "sd = sd" in one])
 def test_a_setting_beside_a_memo_counts(source: str) -> None:
     """A global or an attribute that is changed from outside changes the digest of a function that has a memo."""
@@ -456,6 +471,11 @@ HIDING = {
     "    def __call__(self, x):\n        return self.sd\nf = C().put(0.7)",
     "data class that is extended": "from dataclasses import dataclass\n@dataclass\nclass B:\n    k: int = 1\n"
     "class C(B):\n    def __init__(self, sd):\n        self.sd = sd\nf = C(0.7)",
+    "property": "class C:\n    def __init__(self, sd):\n        self.sd = sd\n    @property\n    def sd(self):\n"
+    "        return self._sd\n    @sd.setter\n    def sd(self, value):\n        self._sd = value\n"
+    "    def __call__(self, x):\n        return self.sd\nf = C(0.7)",
+    "setter": "class C:\n    sd = property(lambda self: 1)\n    @sd.setter\n    def sd(self, value):\n"
+    "        print(0.7)\n    def __call__(self, x):\n        self.sd = x\nf = C()",
     "function attribute": "def f(x):\n    return f.sd\nf.sd = 0.7",
     "copy that is handed on": "p = {'sd': 0.7}\ndef g(m):\n    m['sd'] = 1\ndef f(x):\n    g(dict(p))\n"
     "    return p['sd']",

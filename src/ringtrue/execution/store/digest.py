@@ -44,11 +44,21 @@ def digest_of(value: Any, written: frozenset[Place]) -> str:
     return _Walk(written).digest(value)
 
 
-def places_written(value: Any) -> frozenset[Place]:
-    """Return the places that functions write to which a value reaches otherwise than through such places."""
+def places_written(value: Any, called: Iterable[str] = ()) -> frozenset[Place]:
+    """Return the places that functions write to which a value reaches otherwise than through such places.
+
+    Parameters
+    ----------
+    value
+        Where to start from.
+    called
+        Names of methods that are called from outside.
+    """
     known = frozenset[Place]()
     for _ in range(_WALKS):
-        found = _Walk(known).places(value)
+        walk = _Walk(known)
+        walk.met.called.update(called)
+        found = walk.places(value)
         if found == known:
             break
         known = found
@@ -320,7 +330,7 @@ _LOOKS: dict[type, Any] = {
     types.MethodType: _Walk.method,
     types.ModuleType: _Walk.module,
     _Module: _Walk.source,
-    property: _of(property, "fget"),
+    property: _of(property, "fget", "fset"),
     staticmethod: _of(staticmethod, "__func__"),
     classmethod: _of(classmethod, "__func__"),
     functools.cached_property: lambda walk, value: (b"", [("", value.func)]),

@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from ...distributions.contract import Distribution
+from ...distributions.laws import Law
+from ...functions.contract import TestFunction
 from ...question.study import Study
 from .digest import digest_of, places_written
 from .objects import PLAIN, fields, of_type
@@ -19,6 +22,8 @@ from .places import Place, is_written
 
 #: The parts of a fingerprint that may change and the study be the same.
 SOURCES = ("belief", "truth", "model", "procedure", "f")
+#: What is called of a user's beliefs, outputs and test functions.
+_CALLED = frozenset(name for kind in (Distribution, Law, TestFunction) for name in vars(kind) if name[0] != "_")
 #: Characters of a description.
 _SHORT = 80
 
@@ -101,7 +106,7 @@ def differences(known: Iterable[Mapping[str, str]], mine: Mapping[str, str], nam
 
 def _written(value: Any) -> frozenset[Place]:
     try:
-        return places_written(value)
+        return places_written(value, _CALLED)
     except Exception:  # a fingerprint is no reason for a run to fail
         return frozenset()
 
