@@ -105,6 +105,9 @@ MISSED: dict[str, Callable[[Path, float], Any]] = {
     "module's function by a text": _with(
         "def f(mu0, y):\n    return rt.Normal(y / 2, vars(helper)['sd']())", "def sd():\n    return {}\n"
     ),
+    "module among all": _with(
+        "import sys\ndef f(mu0, y):\n    return rt.Normal(y / 2, sys.modules['a_helper_of_mine'].sd)",
+    ),
     "module imported by a text": _with(
         "import importlib\ndef f(mu0, y):\n    return rt.Normal(y / 2, importlib.import_module('a_helper_of_mine').sd)",
     ),

@@ -32,7 +32,7 @@ from .sources import is_library
 _WALKS = 9
 #: Parts by which the members of a set are put in order.
 _ENOUGH = 100
-#: Types of a module's variables that count if the module is kept somewhere.
+#: Types of a module's variables that count, besides those of the user's, if the module is kept somewhere.
 _KEPT = {*PLAIN, list, tuple, dict, set, frozenset, np.ndarray, types.FunctionType, types.ModuleType, type}
 
 #: What is seen of a value: bytes of its own, and what else it consists of, with the name of the variable or field.
@@ -195,8 +195,12 @@ class _Walk:
             return _bytes(str(space.get("__name__"))), ()
         file = sources.source_file(space)
         source = [] if file is None else [("", _Module(str(space.get("__name__")), file))]
-        held = (name for name, one in space.items() if type(one) in _KEPT and item(space, name) not in self.known)
+        held = (name for name, one in space.items() if _is_kept(type(one)) and item(space, name) not in self.known)
         return b"", [*source, *((name, space[name]) for name in sorted(held) if not name.startswith("__"))]
+
+
+def _is_kept(kind: type) -> bool:
+    return kind in _KEPT or not is_library(module_name(kind))
 
 
 def _kind(kind: type) -> tuple[bytes, Any, bool]:

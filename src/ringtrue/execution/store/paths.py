@@ -104,15 +104,17 @@ def _expanded(node: ast.expr, known: dict[str, frozenset[Path] | None]) -> Itera
 def handed_on(node: ast.AST) -> frozenset[Path]:
     """Return what is used as a whole, rather than for an attribute of it that is named."""
     known = _assigned(node)
+    parts = [part for part in ast.walk(node) if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript))]
     inner = {id(one) for part in ast.walk(node) for one in _not_handed_on(part)}
-    loads = (part for part in ast.walk(node) if isinstance(getattr(part, "ctx", None), ast.Load))
-    whole = (part for part in loads if isinstance(part, (ast.Name, ast.Attribute)) and id(part) not in inner)
-    return frozenset(end for part in whole for end in _expanded(part, known))
+    whole = (part for part in parts if isinstance(part.ctx, ast.Load) and id(part) not in inner)
+    return frozenset(end for part in whole for end in _expanded(part, known) if EACH not in end.steps)
 
 
 def _not_handed_on(part: ast.AST) -> Iterator[ast.expr]:
     match part:
-        case ast.Attribute(value) | ast.Assign([ast.Name()], value):
+        case ast.Attribute(ast.Name() | ast.Attribute() as value):
+            yield value
+        case ast.Assign([ast.Name()], ast.Name() | ast.Attribute() as value):
             yield value
 
 
