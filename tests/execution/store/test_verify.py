@@ -51,6 +51,17 @@ def _alias(folder: Path, scale: float) -> Any:
     return _made("def f(mu0, y):\n    h = helper\n    return rt.Normal(y / 2, h.scale())", rt=rt, helper=helper)
 
 
+def _module(folder: Path, scale: float, source: str, helper: str = "sd = {}\n") -> Any:
+    """Return what a source defines that has a module of the user's by the name of helper."""
+    (folder / "a_helper_of_mine.py").write_text(helper.format(scale))
+    sys.modules.pop("a_helper_of_mine", None)
+    return _made(f"import a_helper_of_mine as helper\n{source}", rt=rt)
+
+
+def _with(source: str, helper: str = "sd = {}\n") -> Callable[[Path, float], Any]:
+    return lambda folder, scale: _module(folder, scale, source, helper)
+
+
 def _reading(expression: str, **space: Any) -> Any:
     return _made(f"def f(mu0, y):\n    return rt.Normal(y / 2, float({expression}))", rt=rt, **space)
 
@@ -65,6 +76,41 @@ MISSED: dict[str, Callable[[Path, float], Any]] = {
     "many parts": lambda folder, scale: _reading(
         "table[-1][0]", table=[(float(k),) for k in range(210_000)] + [(scale,)]
     ),
+    "set of tuples": lambda folder, scale: _reading("max(table)[1]", table={("a", scale), ("A", 0.5)}),
+    "beside a memo": lambda folder, scale: _made(
+        "memo = {}\ndef f(mu0, y):\n    memo[float(y)] = 1\n    return rt.Normal(y / 2, SD)", rt=rt, SD=scale
+    ),
+    "beside a key": lambda folder, scale: _made(
+        "def f(mu0, y):\n    p['n'] = 1\n    return rt.Normal(y / 2, p['sd'])", rt=rt, p={"sd": scale}
+    ),
+    "attribute that another class writes to": lambda folder, scale: _made(
+        "class U:\n    def g(self):\n        self.sd = 3\nu = U()\n"
+        "def f(mu0, y):\n    u.g()\n    return rt.Normal(y / 2, c.sd)",
+        rt=rt,
+        c=types.SimpleNamespace(sd=scale),
+    ),
+    "module in a dict": _with(
+        "mods = {'h': helper}\ndef f(mu0, y):\n    return rt.Normal(y / 2, mods['h'].sd)",
+    ),
+    "module of an object": _with(
+        "class C:\n    def __init__(self):\n        self.h = helper\n    def __call__(self, mu0, y):\n"
+        "        return rt.Normal(y / 2, self.h.sd)\nf = C()",
+    ),
+    "module in a closure": _with(
+        "def make():\n    import a_helper_of_mine as h\n    def f(mu0, y):\n        return rt.Normal(y / 2, h.sd)\n"
+        "    return f\nf = make()",
+    ),
+    "module by a text": _with("def f(mu0, y):\n    h = helper\n    return rt.Normal(y / 2, getattr(h, 'sd'))"),
+    "module handed on": _with("def g(m):\n    return m.sd\ndef f(mu0, y):\n    return rt.Normal(y / 2, g(helper))"),
+    "module's function by a text": _with(
+        "def f(mu0, y):\n    return rt.Normal(y / 2, vars(helper)['sd']())", "def sd():\n    return {}\n"
+    ),
+    "module among all": _with(
+        "import sys\ndef f(mu0, y):\n    return rt.Normal(y / 2, sys.modules['a_helper_of_mine'].sd)",
+    ),
+    "module imported by a text": _with(
+        "import importlib\ndef f(mu0, y):\n    return rt.Normal(y / 2, importlib.import_module('a_helper_of_mine').sd)",
+    ),
 }
 
 
@@ -76,11 +122,41 @@ def test_another_procedure_is_refused_and_named(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     path = tmp_path / "run.db"
     ran = _run(_study(MISSED[how](tmp_path, 0.7)), path)
-    with pytest.raises(StoreMismatch, match=r"replicate 0 was computed again.*The reason: procedure was function f, "):
+    with pytest.raises(
+        StoreMismatch, match=r"replicate 0 was computed again.*The reason: procedure was (function )?\w, "
+    ):
         _run(_study(MISSED[how](tmp_path, 0.3)), path, 12)
     assert_identical(_run(_study(MISSED[how](tmp_path, 0.7)), path), ran)
-    for name in ("this", "some_helper_of_mine"):
+    for name in ("this", "some_helper_of_mine", "a_helper_of_mine"):
         sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("how", MISSED)
+def test_another_procedure_is_refused_unseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """Where nothing can be computed again the digest decides alone: two procedures never end up in one file."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    path = tmp_path / "run.db"
+    _run(_study(MISSED[how](tmp_path, 0.7), reproducible=False), path)
+    with pytest.raises(StoreMismatch, match="procedure is"):
+        _run(_study(MISSED[how](tmp_path, 0.3), reproducible=False), path, 12)
+    assert _run(_study(MISSED[how](tmp_path, 0.7), reproducible=False), path, 12).n == 12
+    for name in ("this", "some_helper_of_mine", "a_helper_of_mine"):
+        sys.modules.pop(name, None)
+
+
+def test_a_module_that_is_changed_as_it_runs_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable of a kept module that somebody sets counts; a memo of the module's functions does not."""
+    monkeypatch.syspath_prepend(tmp_path)
+    source = "mods = [helper]\ndef f(mu0, y):\n    return rt.Normal(y / 2, mods[0].scale(float(y)))"
+    helper = "sd = {}\nmemo = {{}}\ndef scale(y):\n    memo[y] = 1\n    return sd\n"
+    asked = _study(_module(tmp_path, 0.7, source, helper), reproducible=False)
+    for n in (6, 8):
+        _run(asked, tmp_path / "run.db", n)
+    monkeypatch.setattr(sys.modules["a_helper_of_mine"], "sd", 0.3)
+    with pytest.raises(StoreMismatch, match="procedure is"):
+        _run(asked, tmp_path / "run.db", 12)
+    sys.modules.pop("a_helper_of_mine")
 
 
 # What was refused without need.
@@ -98,6 +174,27 @@ class _Compiled:
         return rt.Normal(y / 2, 0.7)
 
 
+class _CompiledFunction:
+    """A procedure that keeps a function which it makes when it is first used."""
+
+    def __init__(self) -> None:
+        self.c: Any = None
+
+    def __call__(self, mu0: Any, y: Any) -> Any:
+        if self.c is None:
+            self.c = lambda y: rt.Normal(y / 2, 0.7)
+        return self.c(y)
+
+
+class _SetByName(_CompiledFunction):
+    """The same, with an attribute that a text names."""
+
+    def __call__(self, mu0: Any, y: Any) -> Any:
+        if self.c is None:
+            setattr(self, "c", lambda y: rt.Normal(y / 2, 0.7))  # noqa: B010 - what is tested
+        return self.c(y)
+
+
 _memo: dict[float, Any] = {}
 
 
@@ -107,7 +204,27 @@ def _memoized(mu0: Any, y: Any) -> Any:
     return _memo[y]
 
 
-@pytest.mark.parametrize("make", [_Compiled, lambda: _memoized], ids=["compiled", "memo"])
+def _with_default(mu0: Any, y: Any, memo: dict[float, Any] = {}) -> Any:  # noqa: B006 - what is tested
+    return memo.setdefault(float(y), rt.Normal(y / 2, 0.7))
+
+
+def _aliased(mu0: Any, y: Any) -> Any:
+    m = _memo
+    m[float(y)] = rt.Normal(y / 2, 0.7)
+    return m[float(y)]
+
+
+KEEPING: dict[str, Callable[[], Any]] = {
+    "compiled": _Compiled,
+    "compiled function": _CompiledFunction,
+    "set by name": _SetByName,
+    "memo": lambda: _memoized,
+    "default": lambda: _with_default,
+    "another name": lambda: _aliased,
+}
+
+
+@pytest.mark.parametrize("make", KEEPING.values(), ids=KEEPING)
 @pytest.mark.parametrize("reproducible", [True, False])
 def test_what_a_procedure_keeps_for_itself_is_no_reason(tmp_path: Path, make: Any, reproducible: bool) -> None:
     """A memo or a compiled model that came to be while it ran changes nothing, with no word said."""
@@ -115,6 +232,18 @@ def test_what_a_procedure_keeps_for_itself_is_no_reason(tmp_path: Path, make: An
     _run(asked, tmp_path / "run.db")
     found = _run(asked, tmp_path / "run.db", 12)
     np.testing.assert_array_equal(found.u, rt.run(asked, n=12).u)
+
+
+@pytest.mark.parametrize("make", KEEPING.values(), ids=KEEPING)
+def test_shards_of_a_procedure_that_keeps_something_are_merged(tmp_path: Path, make: Any) -> None:
+    """Shards that one process computed in a loop belong together."""
+    asked = _study(make())
+    for k in range(2):
+        _run(asked, tmp_path / f"{k}.db", 20, shard=(k, 2))
+    merge([tmp_path / "0.db", tmp_path / "1.db"], tmp_path / "all.db")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_identical(rt.run(asked, n=20, store=tmp_path / "all.db"), rt.run(asked, n=20))
 
 
 def test_an_edited_docstring_is_no_reason(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 
-#: Methods that change what they are called on.
-_GROWING = {"append", "add", "update", "setdefault", "extend", "insert", "appendleft", "pop", "popitem", "clear"}
+#: Functions that import what a text names.
+_IMPORTING = {"import_module", "__import__"}
 
 
 def is_library(module: str) -> bool:
@@ -79,28 +79,24 @@ def _tree(text: str) -> ast.Module:
     return tree
 
 
-def written_names(node: ast.AST, code: types.CodeType) -> set[str]:
-    """Return the globals and attributes that a function writes to: a memo, a compiled model that it keeps."""
-    own = set(code.co_varnames + code.co_cellvars) - {"self", "cls"}
-    found: set[str] = set()
-    for part in ast.walk(node):
-        match part:
-            case ast.Global(names) | ast.Nonlocal(names):
-                found.update(names)
-            case ast.Subscript(ctx=ast.Store()) | ast.Attribute(ctx=ast.Store()):
-                found.update(_names(part, own))
-            case ast.Call(ast.Attribute(target, method)) if method in _GROWING:
-                found.update(_names(target, own))
-    return found
+def names(code: types.CodeType) -> frozenset[str]:
+    """Return the globals and attributes that a function names, functions inside it included."""
+    return frozenset(code.co_names).union(*map(names, _nested(code)))
 
 
-def _names(node: ast.AST, own: set[str]) -> set[str]:
-    """Return the names in ``a.b[0].c``; none if it starts from a variable of the function's own."""
-    found = set()
-    while isinstance(node, (ast.Subscript, ast.Attribute)):
-        found.add(getattr(node, "attr", ""))
-        node = node.value
-    return found | {node.id} if isinstance(node, ast.Name) and node.id not in own else set()
+def words(code: types.CodeType) -> frozenset[str]:
+    """Return the same with texts, which may name an attribute too."""
+    texts = (part for part in code.co_consts if type(part) is str)
+    return frozenset(code.co_names).union(texts, *map(words, _nested(code)))
+
+
+def own_names(code: types.CodeType) -> frozenset[str]:
+    """Return the arguments and variables of a function, and of functions inside it."""
+    return frozenset(code.co_varnames + code.co_cellvars).union(*map(own_names, _nested(code)))
+
+
+def _nested(code: types.CodeType) -> list[types.CodeType]:
+    return [part for part in code.co_consts if isinstance(part, types.CodeType)]
 
 
 def imported(node: ast.AST, package: str) -> Iterator[str]:
@@ -113,6 +109,9 @@ def imported(node: ast.AST, package: str) -> Iterator[str]:
                 with suppress(ImportError, ValueError):  # beyond the top of a package
                     base = resolve_name("." * (level or 0) + (module or ""), package)
                     yield from (base, *(f"{base}.{alias.name}" for alias in names))
+            case ast.Call(ast.Attribute(_, how) | ast.Name(how), [ast.Constant(str(name)), *_]) if how in _IMPORTING:
+                with suppress(ImportError, ValueError):
+                    yield resolve_name(name, package)
 
 
 def module_file(name: str) -> Path | None:
@@ -125,6 +124,12 @@ def module_file(name: str) -> Path | None:
             return None
         places = spec.submodule_search_locations
     return Path(spec.origin) if spec.origin and spec.has_location and _is_users(spec.origin) else None
+
+
+def source_file(space: dict[str, Any]) -> Path | None:
+    """Return the file that a module's variables come from, if it is source code."""
+    file = space.get("__file__")
+    return Path(file) if isinstance(file, str) and file.endswith(".py") else None
 
 
 def module_node(file: Path) -> ast.Module:
