@@ -22,7 +22,7 @@ from ..errors import InvalidStudy, ReplicateFailed
 from ..question.study import Study, StudySettings, as_study, at_least
 from ..replicates.record import Failure, Gathering, Replicates
 from ..replicates.reducers.weak import reference_size, reference_values
-from ..replicates.simulate import Keep, OnFailure, Outcome, header_of, raise_failure
+from ..replicates.simulate import Keep, OnFailure, Outcome, header_of, need_on_failure, raise_failure
 from ..values import Floats
 from .executor import Borrowed
 from .pool import Pool
@@ -303,8 +303,7 @@ def _length(ranges: list[Range]) -> int:
 def _need_options(
     study: Study, n: int, on_failure: Any, allowed: Any, progress: Any, keep: Any, store: Any, shard: Any
 ) -> None:
-    if on_failure not in ("raise", "record"):
-        raise InvalidStudy(f"on_failure must be 'raise' or 'record', but {on_failure!r} arrived.")
+    need_on_failure(on_failure)
     if progress not in ("auto", "off"):
         raise InvalidStudy(f"progress must be 'auto' or 'off', but {progress!r} arrived.")
     if not isinstance(allowed, (int, float)) or not 0 <= allowed <= 1:

@@ -12,6 +12,8 @@ from functools import cached_property
 from numbers import Integral
 from typing import Any, Protocol, TypedDict
 
+import numpy as np
+
 from ..callables import called
 from ..distributions import Distribution, as_distribution
 from ..errors import InvalidStudy
@@ -124,6 +126,9 @@ class Study:
         for name in ("draws",) + (("batch",) if self.batch is not None else ()):
             object.__setattr__(self, name, at_least(1, name, getattr(self, name)))
         object.__setattr__(self, "seed", at_least(0, "seed", self.seed))
+        object.__setattr__(self, "reproducible", _yes_or_no("reproducible", self.reproducible))
+        if self.joint and self.truth is not None:
+            raise InvalidStudy("truths come from simulate here; leave out truth=.")
         object.__setattr__(self, "mu0", _sampled(self.belief, "the belief"))
         truth = self.mu0 if self.truth is None else _sampled(self.truth, "the truth's law")
         object.__setattr__(self, "_truth", truth)
@@ -159,8 +164,6 @@ class Study:
         """
         if not callable(simulate):
             raise InvalidStudy(f"simulate must be a function of rng, but {type(simulate).__name__} arrived.")
-        if "truth" in settings:
-            raise InvalidStudy("truths come from simulate here; leave out truth=.")
         return cls(Joint(simulate, settings.get("batch")), simulate, procedure, **settings)
 
     @cached_property
@@ -296,6 +299,13 @@ def at_least(least: int, name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise InvalidStudy(f"{name} must be a whole number of at least {least}, but {value!r} arrived.")
     return int(value)
+
+
+def _yes_or_no(name: str, value: Any) -> bool:
+    """Return a bool, or say what arrived instead: a 0 or a None may mean either."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidStudy(f"{name} must be True or False, but {value!r} arrived.")
+    return bool(value)
 
 
 class StudySettings(TypedDict, total=False):

@@ -20,7 +20,7 @@ from ..values import Numbers, take, width
 from .block import Block, fitting
 from .record import Replicates
 from .reducers.weak import reference_size, reference_values
-from .simulate import OnFailure, Recorder, raise_failure, singles
+from .simulate import OnFailure, Recorder, need_on_failure, raise_failure, singles
 
 _NO_BELIEF = "weak level not tested: pass belief= to compare with mu0."
 #: Numbers read at once.
@@ -63,6 +63,7 @@ def replicates_from_draws(
     >>> replicates_from_draws(theta, draws, f=lambda t: t).rank.ravel()
     array([0, 1])
     """
+    need_on_failure(on_failure)
     truth = _numeric(theta, "theta")
     n = _length(truth)
     # Arrays of unequal lengths cannot be one array; they are ranked one by one.

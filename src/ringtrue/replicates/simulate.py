@@ -197,6 +197,12 @@ def replay(study: Study, replicate: int) -> tuple[Any, Any, Any]:
     return take(block.theta, j), take(block.y, j), output.origin
 
 
+def need_on_failure(on_failure: Any) -> None:
+    """Refuse what says nothing about failures."""
+    if on_failure not in ("raise", "record"):
+        raise InvalidStudy(f"on_failure must be 'raise' or 'record', but {on_failure!r} arrived.")
+
+
 def need_study(study: Any) -> None:
     """Refuse what is not a study."""
     if not isinstance(study, Study):
