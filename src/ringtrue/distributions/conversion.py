@@ -60,8 +60,8 @@ def _described(value: Any) -> str:
 
 
 def _from_mapping(value: Mapping[Any, Any], what: str) -> Any:
-    if all(isinstance(part, np.ndarray) or np.ndim(part) >= 1 for part in value.values()) and value:
-        return Draws({str(key): np.asarray(part) for key, part in value.items()})
+    if all(isinstance(part, (np.ndarray, list)) or np.ndim(part) >= 1 for part in value.values()) and value:
+        return Draws({str(key): part for key, part in value.items()})
     return Independent({key: as_distribution(part, what=f"{what} [{key!r}]") for key, part in value.items()})
 
 
@@ -82,7 +82,7 @@ def _from_sequence(value: Sequence[Any], what: str) -> Any:
         )
     if any(isinstance(part, (Distribution, Sampling)) or hasattr(part, "rvs") for part in value):
         raise InvalidStudy(f"{what} must be one distribution, but a list of them arrived; use ringtrue.stack(list).")
-    return Draws(np.asarray(value))
+    return Draws(value)
 
 
 def _from_scipy(frozen: Any, what: str) -> Any:

@@ -13,12 +13,11 @@ from ..errors import InvalidStudy
 from ..execution.runs import RunSettings, run
 from ..question.study import StudySettings
 from ..replicates.given import replicates_from_draws
-from ..replicates.record import THINNED, WEIGHTED, Replicates
-from ..replicates.reducers.diagnostics import DIAGNOSTIC
+from ..replicates.record import DIAGNOSTIC, THINNED, WEIGHTED, Replicates
 from ..replicates.simulate import OnFailure
 from ..statistics import planning
 from ..statistics.uniformity import TESTS
-from ..values import Numbers
+from ..values import Floats, Numbers
 from . import measures
 from .column import strong_columns
 from .levels import evidence, levels
@@ -109,7 +108,8 @@ def check_draws(
     iid
         False for Markov chains in their order: they are thinned to their effective size first.
     weights
-        (n, M): a weight for every draw; draws are resampled to their effective number, which is approximate.
+        (n, M), or a list if draws are one: a weight for every draw; draws are resampled to their effective number,
+        which is approximate.
     seed
         Of what is random here: breaking ties, resampling.
     on_failure
@@ -225,12 +225,19 @@ def _treatments(replicates: Replicates) -> list[str]:
 
 def _diagnostics(replicates: Replicates) -> list[str]:
     """Say what samplers said of themselves."""
-    lines = []
-    for name, array in replicates.arrays.items():
-        if name.startswith(DIAGNOSTIC):
-            low, middle, high = np.quantile(array[replicates.rows], [0, 0.5, 1])
-            lines.append(f"{name.removeprefix(DIAGNOSTIC)}: {low:.4g} to {high:.4g}, median {middle:.4g}.")
-    return lines
+    found = {name.removeprefix(DIAGNOSTIC): x for name, x in replicates.arrays.items() if name.startswith(DIAGNOSTIC)}
+    return [f"{name}: {_range(found[name][replicates.rows])}." for name in sorted(found)]
+
+
+def _range(values: Floats) -> str:
+    """Say where numbers lie, and how many of them there are if some are missing."""
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return f"no finite number in any of {values.size} replicates"
+    low, middle, high = np.quantile(known, [0, 0.5, 1])
+    missing = values.size - known.size
+    rest = f"; missing or not finite in {missing} of {values.size} replicates" if missing else ""
+    return f"{low:.4g} to {high:.4g}, median {middle:.4g}{rest}"
 
 
 def _tolerable(replicates: Replicates, alpha: float, tolerance: Tolerance, test: str) -> int | None:

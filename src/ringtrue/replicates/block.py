@@ -75,7 +75,7 @@ class Block:
         self.b, self.functions = len(index), question.functions
         # A batch is one object, whatever it is; only singles come as a sequence.
         single = isinstance(outputs, (list, tuple))
-        if isinstance(outputs, Draws) and np.ndim(outputs.weights) == 2:  # so many effective sizes
+        if isinstance(outputs, Draws) and (np.ndim(outputs.weights) == 2 or outputs.lost):  # so many effective sizes
             outputs, single = outputs.members(), True
         self.outputs: OneByOne | Together = OneByOne(self, outputs) if single else Together(self, outputs)
 
@@ -321,7 +321,7 @@ class OneByOne:
         self.block, self.members = block, outputs
         self.whole = stack(outputs)
         self.kind = type(outputs[0].origin).__name__
-        self.lost: dict[int, str] = {}
+        self.lost = {j: one.lost[0] for j, one in enumerate(outputs) if 0 in one.lost}
 
     def _stream(self, j: int) -> Generator:
         return self.block.streams.generator("statistic", int(self.block.index[j]))

@@ -16,6 +16,7 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
+from ..distributions import Draws
 from ..errors import InvalidStudy, NoRoute, ReplicateFailed
 from ..functions import printable
 from ..question.study import Question, Study, at_least
@@ -266,6 +267,8 @@ def _simulated(study: Study, streams: Streams, block: int) -> tuple[Any, Any, An
         raise Raised("model", error) from error
     try:
         output = study.learn(copied(y), partial(streams.generator, "procedure", block))
+        if study.batch is None:
+            _need_single(output)
     except Exception as error:
         raise Raised("procedure", error) from error
     return theta, y, output.copied() if study.batch is None else output
@@ -281,6 +284,22 @@ def _truth(study: Study, streams: Streams, block: int) -> tuple[Any, Any]:
     if study.batch is not None:
         return theta, y
     return take(theta, 0), None if y is None else y[0]
+
+
+def _need_single(output: Any) -> None:
+    """Refuse what only a batch has, a weight or a diagnostic per output: other axes of draws are the parameter's."""
+    if not isinstance(output, Draws):
+        return
+    if np.ndim(output.weights) > 1 or output.lost:
+        raise InvalidStudy(
+            f"weights must have shape ({output.size},), one per draw, but a single output came with "
+            f"{(output.size, output.batch)}, one per draw and output of a batch."
+        )
+    if several := [name for name, value in output.diagnostics.items() if np.ndim(value)]:
+        raise InvalidStudy(
+            f"diagnostics of a single output must be one number each, but {several[0]!r} has {output.batch}; of "
+            f"several numbers pass the worst."
+        )
 
 
 def _need_batch(y: Any, output: Any, size: int) -> None:

@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ...errors import StoreDamaged, StoreError, StoreMismatch
-from ...replicates.record import Replicates, join
+from ...replicates.record import DIAGNOSTIC, Replicates, join
 from ...replicates.reducers import fields
 from . import codec, identity, ranges
 from .codec import Row, Unreadable
@@ -121,8 +123,9 @@ def _apart(store: Store) -> str:
 
 def _content(record: Replicates) -> Any:
     """Return what must be the same wherever a replicate was computed; tracebacks name places."""
-    # Ranks of members are dropped where replicates side by side do not all have them.
-    arrays = {name: part.tobytes() for name, part in record.arrays.items() if name != "members"}
+    # Ranks of members are dropped where replicates side by side do not all have them, and diagnostics are filled up.
+    silent = {name for name, part in record.arrays.items() if name.startswith(DIAGNOSTIC) and np.isnan(part).all()}
+    arrays = {name: part.tobytes() for name, part in record.arrays.items() if name not in {"members", *silent}}
     return arrays, [(one.replicate, one.stage, one.error) for one in record.failures]
 
 
