@@ -256,7 +256,7 @@ def as_study(question: Any, model: Any = None, procedure: Any = None, **settings
 
 def _sampled(value: Any, what: str) -> Any:
     """Return a distribution that can be drawn from."""
-    found = as_distribution(value, what=what)
+    found = as_distribution(value, what=what, role="belief")
     if found.sample is None:
         raise InvalidStudy(f"{what} must be something to draw from, but {type(value).__name__} cannot.")
     return found

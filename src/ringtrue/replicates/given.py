@@ -153,7 +153,7 @@ def _datasets(y: Any, n: int) -> Any:
 
 def _belief(belief: Any, truth: Any) -> Any:
     """Return mu0 as a distribution whose draws are like theta."""
-    mu0 = as_distribution(belief, what="the belief")
+    mu0 = as_distribution(belief, what="the belief", role="belief")
     if mu0.sample is None:
         raise InvalidStudy(f"the belief must be something to draw from, but {type(belief).__name__} cannot.")
     two = take(truth, slice(0, 1))
