@@ -1,5 +1,6 @@
 """Settings that cannot be meant: every door refuses them in its own words before anything is computed."""
 
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -94,3 +95,72 @@ def test_maps_of_coverage_need_a_study_and_parameters(
 ) -> None:
     """What is no study, and what is no list of parameters, is named."""
     says(refusal(call, error), *patterns)
+
+
+# What cannot be run again.
+
+
+def _fails(mu0: Any, y: Any) -> Any:
+    if y > 0:
+        raise ArithmeticError("no convergence")
+    return _bayes(mu0, y)
+
+
+def test_what_cannot_be_seeded_is_not_offered_for_replay(tmp_path: Path) -> None:
+    """No table, page, file or message of a study that is not reproducible names a call that would not reproduce it."""
+    result = _check(_fails, reproducible=False, on_failure="record")
+    assert result.failures
+    assert [one["replay"] for one in result.to_dict()["failures"]] == [None]
+    page = result.report(tmp_path / "run.html")
+    twin = json.loads(page.with_suffix(".json").read_text("utf-8"))
+    assert [one["replay"] for one in twin["failures"]] == [None]
+    lost = refusal(lambda: _check(lambda mu0, y: 1 / 0, reproducible=False, on_failure="record"))
+    says(lost, "all 20 were lost", "ZeroDivisionError", "traceback")
+    for text in (str(result), page.read_text("utf-8"), lost):
+        assert "replay(" not in text
+
+
+def test_what_can_be_seeded_is_offered_for_replay(tmp_path: Path) -> None:
+    """The twin of the above: the call is in all of them."""
+    result = _check(_fails, on_failure="record")
+    page = result.report(tmp_path / "run.html")
+    lost = refusal(lambda: _check(lambda mu0, y: 1 / 0, on_failure="record"))
+    call = f"ringtrue.replay(study, {result.failures[0].replicate})"
+    assert [one["replay"] for one in result.to_dict()["failures"]] == [call]
+    for text in (str(result), page.read_text("utf-8"), page.with_suffix(".json").read_text("utf-8")):
+        assert call in text
+    assert "ringtrue.replay(study, 0)" in lost
+
+
+def test_replay_refuses_what_cannot_be_seeded() -> None:
+    """Another dataset under the number of a lost one would be taken for it."""
+    study = rt.Study(BELIEF, _model, _bayes, reproducible=False)
+    says(
+        refusal(lambda: rt.replay(study, 3)), "replicate 3 cannot be run again", "reproducible=False", "rng", "failures"
+    )
+
+
+# Functions of rng.
+
+
+def test_a_law_of_truths_may_be_a_function_as_a_belief_may() -> None:
+    """Truths from a function of rng, alone or as a part, are those of the law that it draws from."""
+    law = rt.Normal(3, 1)
+    truth = rt.run(BELIEF, _model, _bayes, n=20, truth=lambda rng: 3 + rng.normal(), f="theta", progress="off").truth
+    assert truth == pytest.approx(rt.run(BELIEF, _model, _bayes, n=20, truth=law, f="theta", progress="off").truth)
+    named = rt.Study({"a": lambda rng: rng.normal(), "b": BELIEF}, lambda theta: theta["a"], _bayes, f="a")
+    assert set(named.truths(3, np.random.default_rng(0))) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("call", "patterns"),
+    [
+        (lambda: rt.Study(BELIEF, _model, _bayes, truth=lambda: 3.0), ("the truth's law must take rng", "0 arguments")),
+        (lambda: rt.Study(lambda: 3.0, _model, _bayes), ("the belief must take rng", "0 arguments")),
+        (lambda: rt.Study("a", _model, _bayes), ("the belief must be a distribution", "a function of rng", "str")),
+        (lambda: _check(lambda mu0, y: _model), ("procedure's output must be a distribution", "type function arrived")),
+    ],
+)
+def test_functions_that_are_no_laws(call: Callable[[], Any], patterns: tuple[str, ...]) -> None:
+    """A function without rng is no belief, and no function is an output."""
+    says(refusal(call), *patterns)

@@ -192,9 +192,9 @@ def _need_replicates(replicates: Any) -> None:
         raise TypeError(f"judge needs the Replicates that run(study) returns, but {type(replicates).__name__} arrived.")
     if replicates.lost == replicates.n:
         cause, _, failure = replicates.causes()[0]
+        look = replicates.replay_of(failure) or "the traceback in .failures of its run"
         raise InvalidStudy(
-            f"at least one replicate is needed, but all {replicates.n} were lost, most often with {cause}; see "
-            f"{failure.replay}."
+            f"at least one replicate is needed, but all {replicates.n} were lost, most often with {cause}; see {look}."
         )
 
 

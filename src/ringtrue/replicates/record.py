@@ -255,6 +255,10 @@ class Replicates:
         first = {(failure.stage, failure.error): failure for failure in reversed(self.failures)}
         return [(f"{stage}: {error}", many, first[stage, error]) for (stage, error), many in groups.most_common()]
 
+    def replay_of(self, failure: Failure) -> str | None:
+        """Return the call that runs a lost replicate alone; None if it would be another, since nothing is seeded."""
+        return failure.replay if self.header.reproducible else None
+
     def __iter__(self) -> Iterator[Any]:
         raise TypeError("Replicates is not iterable; use its attributes u, z, rank, draws, failures.")
 

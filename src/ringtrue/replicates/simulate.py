@@ -187,6 +187,12 @@ def replay(study: Study, replicate: int) -> tuple[Any, Any, Any]:
     """
     need_study(study)
     i = at_least(0, "replicate", replicate)
+    if not study.reproducible:
+        raise InvalidStudy(
+            f"replicate {i} cannot be run again, because this study was declared with reproducible=False; take all "
+            f"randomness from the rng that ringtrue hands over and leave reproducible= out, or read the traceback in "
+            f".failures of a run with on_failure='record'."
+        )
     try:
         block = simulate(study, i // (study.batch or 1))
         reduce(block)
