@@ -668,7 +668,10 @@ class ArrayLikeThing:
 def test_belief_may_be_a_function_of_rng() -> None:
     """A function of rng is called once per draw; numbers are stacked, dicts too, other objects listed."""
     rng = np.random.default_rng(0)
-    assert as_distribution(lambda rng: rng.normal(size=2), what="the belief", role="belief").sample(4, rng).shape == (4, 2)
+    assert as_distribution(lambda rng: rng.normal(size=2), what="the belief", role="belief").sample(4, rng).shape == (
+        4,
+        2,
+    )
     assert as_distribution(lambda rng: {"a": 1.0}, what="the belief", role="belief").sample(4, rng)["a"].shape == (4,)
     assert as_distribution(lambda rng: np.sqrt, what="the belief", role="belief").sample(2, rng) == [np.sqrt, np.sqrt]
     with pytest.raises(InvalidStudy, match="must take rng"):

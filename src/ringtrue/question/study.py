@@ -6,7 +6,7 @@ nothing; how long it is asked is a matter of running it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
@@ -87,7 +87,7 @@ class Study:
         mu: ``mu(belief, y)`` or ``mu(belief, y, rng)``, returns a distribution: an array of draws (draws on axis 0),
         a frozen scipy distribution, or one of ringtrue's.
     f
-        Test functions: a function, a {name: function} mapping, a name of theta's, a list of these, or a
+        Test functions: a function, a name of theta's, a {name: either} mapping, a list of these, or a
         :class:`~ringtrue.BestOf`. Left out: the coordinates, their sum and a distance.
     draws
         How many draws to take from an output that has no exact law for a test function but can be sampled.
@@ -129,6 +129,8 @@ class Study:
         object.__setattr__(self, "reproducible", _yes_or_no("reproducible", self.reproducible))
         if self.joint and self.truth is not None:
             raise InvalidStudy("truths come from simulate here; leave out truth=.")
+        if isinstance(self.f, Iterator):  # which can be looked at once only
+            object.__setattr__(self, "f", tuple(self.f))
         object.__setattr__(self, "mu0", _sampled(self.belief, "the belief"))
         truth = self.mu0 if self.truth is None else _sampled(self.truth, "the truth's law")
         object.__setattr__(self, "_truth", truth)
@@ -264,7 +266,9 @@ def _sampled(value: Any, what: str) -> Any:
 
 def _has_names(f: Any) -> bool:
     family = f.family if isinstance(f, BestOf) else f
-    return isinstance(family, str) or (isinstance(family, (list, tuple)) and any(isinstance(g, str) for g in family))
+    parts = family.values() if isinstance(family, Mapping) else family
+    plural = isinstance(parts, Iterable) and not isinstance(parts, TestFunction)
+    return isinstance(parts, str) or (plural and any(isinstance(g, str) for g in parts))
 
 
 @dataclass(frozen=True, eq=False)
