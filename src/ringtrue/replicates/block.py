@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..distributions import Batch, Draws, Law, stack
+from ..distributions.laws import need_law
 from ..errors import InvalidStudy, NoRoute
 from ..functions import Context, TestFunction
 from ..question.study import Question
@@ -399,7 +400,9 @@ def chains_of(draws: Draws) -> int:
 
 def law_of(distribution: Any, f: TestFunction) -> Law | None:
     """Return the exact law of a function of theta alone under a belief or a batch of outputs, or None."""
-    return None if distribution.marginal is None or f.sees != "theta" else distribution.marginal(f)
+    if distribution.marginal is None or f.sees != "theta":
+        return None
+    return need_law(distribution.marginal(f), f.name, distribution.origin)
 
 
 def spaced(values: Any) -> Any:
