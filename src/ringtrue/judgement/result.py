@@ -85,6 +85,8 @@ class FunctionResult:
     @property
     def pvalue(self) -> float:
         """The smallest of its adjusted p-values."""
+        if not self.tests:
+            raise InvalidStudy(f"{self.name!r} was measured, not tested; result.pvalue is the p-value of all together.")
         return min(row.adjusted for row in self.tests)
 
     def measure(self, name: str) -> Interval:

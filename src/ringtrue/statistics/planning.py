@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from scipy import special
 
 from ..errors import InvalidStudy
-from .arguments import need_count, need_fraction
+from .arguments import need_count, need_fraction, need_number
 from .effects import rank_efficiency
 from .roots import Bracket, narrow
 
@@ -226,6 +226,7 @@ def plan_certificate(
     472
     """
     tolerances = {"spread": spread, "bias": bias, "coverage": coverage}
+    need_number(**tolerances)
     for name, tolerance in tolerances.items():
         if not tolerance > 0:
             raise InvalidStudy(f"the tolerance on {name} must be positive (inf for none), got {tolerance}")
@@ -250,6 +251,7 @@ def _the_effect(**asked: float | None) -> tuple[str, float]:
     given = {name: size for name, size in asked.items() if size is not None}
     if len(given) != 1:
         raise InvalidStudy(f"expected exactly one of spread, bias and eta, got {sorted(given) or 'none'}")
+    need_number(**given)
     ((effect, size),) = given.items()
     if effect != "bias" and not (0 < size < math.inf and size != 1):
         raise InvalidStudy(f"{effect} must be positive, finite and not 1 (1 is calibrated), got {size}")

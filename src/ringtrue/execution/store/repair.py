@@ -6,6 +6,7 @@ The versions and fingerprints of all who wrote go along. This module computes no
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,6 +49,8 @@ def merge(paths: Iterable[PathLike], out: PathLike) -> None:
 
     Replicates that several of them have must be the same in all.
     """
+    if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable):
+        raise TypeError(f"merge needs a list of the stores to put together, but {paths!r} arrived; pass [{paths!r}].")
     out = absent_file(out)
     with contextlib.ExitStack() as opened:
         stores = [opened.enter_context(Store.read(path)) for path in paths]
