@@ -13,7 +13,7 @@ from ..errors import InvalidStudy
 from ..execution.runs import RunSettings, run
 from ..judgement.column import strong_columns
 from ..judgement.measures import coverage
-from ..question.study import Study, at_least
+from ..question.study import Study, StudySettings, at_least, need_known
 from ..replicates.record import Replicates
 from ..replicates.simulate import need_study
 from ..statistics.arguments import need_fraction
@@ -58,6 +58,8 @@ def coverage_map(
     >>> [row.estimate > 0.9 for row in coverage_map(study, [0.0, 4.0], n=200)]
     [True, False]
     """
+    takes = {"n", "nominal", "confidence", *RunSettings.__optional_keys__}
+    need_known("coverage_map", settings, takes, StudySettings.__optional_keys__)
     size = at_least(1, "n", n)
     need_fraction(confidence=confidence, nominal=nominal)
     need_study(study)

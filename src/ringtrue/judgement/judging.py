@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import InvalidStudy
 from ..execution.runs import RunSettings, run
-from ..question.study import StudySettings
+from ..question.study import StudySettings, need_known
 from ..replicates.given import replicates_from_draws
 from ..replicates.record import DIAGNOSTIC, THINNED, WEIGHTED, Replicates
 from ..replicates.simulate import OnFailure
@@ -66,6 +66,7 @@ def check(
     >>> result.verdict
     <Verdict.MISCALIBRATED: 'MISCALIBRATED'>
     """
+    need_known("check", settings, {"n", *CheckSettings.__optional_keys__})
     judging, running = split(settings)
     need_settings(**judging)
     return judge(run(question, model, procedure, n=n, **running), **judging)
@@ -126,6 +127,7 @@ def check_draws(
     >>> check_draws(theta, draws).levels["strong"].pvalue > 0.001
     True
     """
+    need_known("check_draws", settings, {*(check_draws.__kwdefaults__ or ()), *JudgeSettings.__optional_keys__})
     need_settings(**settings)
     given = replicates_from_draws(
         theta, draws, y=y, f=f, belief=belief, iid=iid, weights=weights, seed=seed, on_failure=on_failure
@@ -183,7 +185,7 @@ def need_settings(alpha: Any = 0.05, tolerance: Any = None, test: Any = "combina
         raise InvalidStudy(f"alpha must be at least 1e-12, but {alpha!r} arrived.")
     if tolerance is not None and not isinstance(tolerance, Tolerance):
         raise InvalidStudy(f"tolerance must be a ringtrue.Tolerance, but {tolerance!r} arrived.")
-    if test not in TESTS:
+    if not isinstance(test, str) or test not in TESTS:
         raise InvalidStudy(f"test must be one of {sorted(TESTS)}, but {test!r} arrived.")
 
 

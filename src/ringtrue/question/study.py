@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypedDict
 
 import numpy as np
 
-from ..callables import called
+from ..callables import called, with_optional
 from ..distributions import Distribution, as_distribution
 from ..errors import InvalidStudy
 from ..functions import BestOf, TestFunction, as_testfunctions, default_family, left_out
@@ -166,6 +166,7 @@ class Study:
         """
         if not callable(simulate):
             raise InvalidStudy(f"simulate must be a function of rng, but {type(simulate).__name__} arrived.")
+        need_known("Study.from_joint", settings, StudySettings.__optional_keys__)
         return cls(Joint(simulate, settings.get("batch")), simulate, procedure, **settings)
 
     @cached_property
@@ -278,6 +279,25 @@ class Joint(Distribution):
     simulate: Any
     batch: int | None = None
 
+    def __post_init__(self) -> None:
+        _ = self._call  # a signature that cannot be called is refused now
+
+    @cached_property
+    def _call(self) -> Callable[..., Any]:
+        """Simulate as a function of rng, or of batch and rng, whatever it calls them."""
+        arguments = ("rng",) if self.batch is None else ("batch", "rng")
+        try:
+            call, random = with_optional(self.simulate, len(arguments) - 1, "rng", what="simulate")
+        except InvalidStudy:
+            random = False
+        if not random:
+            said = ", ".join(arguments)
+            raise InvalidStudy(
+                f"simulate must be a function of ({said}){' with batch=' if self.batch else ''}, but {self.simulate!r} "
+                f"takes other arguments; pass lambda {said}: ..."
+            )
+        return call
+
     def sample(self, m: int, rng: Generator) -> Any:
         """Return m true parameters on axis 0; their data are not used."""
         return self.pairs(m, rng)[0]
@@ -285,8 +305,8 @@ class Joint(Distribution):
     def pairs(self, m: int, rng: Generator) -> tuple[Any, Any]:
         """Return m true parameters on axis 0, and their datasets."""
         if self.batch is not None:
-            return self._both(self.simulate(m, rng))
-        thetas, ys = zip(*(self._both(self.simulate(rng)) for _ in range(m)), strict=True)
+            return self._both(self._call(m, rng))
+        thetas, ys = zip(*(self._both(self._call(rng)) for _ in range(m)), strict=True)
         return stack_values(thetas), ys
 
     def _both(self, value: Any) -> tuple[Any, Any]:
@@ -296,6 +316,14 @@ class Joint(Distribution):
             raise InvalidStudy(f"simulate must return theta and y, but a {type(value).__name__}{many} arrived.")
         theta, y = value
         return copied(theta), copied(y)  # simulators use their buffers again
+
+
+def need_known(call: str, given: Iterable[str], known: Iterable[str], elsewhere: Iterable[str] = ()) -> None:
+    """Refuse keywords that a call does not take; of those that belong elsewhere somebody else will say so."""
+    names = {*known}
+    unknown = [name for name in given if name not in names | {*elsewhere}]
+    if unknown:
+        raise TypeError(f"{call} takes no keyword {unknown[0]!r}; those that it takes are {', '.join(sorted(names))}.")
 
 
 def at_least(least: int, name: str, value: Any) -> int:
