@@ -179,7 +179,7 @@ def document(result: Result, *, origin: Origin | None = None) -> dict[str, Any]:
                 "error": one.error,
                 "count": many,
                 "replicate": one.replicate,
-                "replay": one.replay,
+                "replay": replicates.replay_of(one),
                 "traceback": one.traceback,
             }
             for _, many, one in causes[:_CAUSES]

@@ -636,7 +636,7 @@ def test_frozen_multivariate_normal_becomes_a_gaussian() -> None:
 )
 def test_other_frozen_laws_are_sampled(frozen: Any, shape: tuple[int, ...]) -> None:
     """A frozen law without a cdf is known by its draws, whose own axes are those of one parameter."""
-    law = as_distribution(frozen, what="the belief")
+    law = as_distribution(frozen, what="the belief", role="belief")
     assert isinstance(law, Sampler)
     assert law.marginal is None
     assert law.sample(6, np.random.default_rng(0)).shape == (6, *shape)
@@ -668,11 +668,14 @@ class ArrayLikeThing:
 def test_belief_may_be_a_function_of_rng() -> None:
     """A function of rng is called once per draw; numbers are stacked, dicts too, other objects listed."""
     rng = np.random.default_rng(0)
-    assert as_distribution(lambda rng: rng.normal(size=2), what="the belief").sample(4, rng).shape == (4, 2)
-    assert as_distribution(lambda rng: {"a": 1.0}, what="the belief").sample(4, rng)["a"].shape == (4,)
-    assert as_distribution(lambda rng: np.sqrt, what="the belief").sample(2, rng) == [np.sqrt, np.sqrt]
+    assert as_distribution(lambda rng: rng.normal(size=2), what="the belief", role="belief").sample(4, rng).shape == (
+        4,
+        2,
+    )
+    assert as_distribution(lambda rng: {"a": 1.0}, what="the belief", role="belief").sample(4, rng)["a"].shape == (4,)
+    assert as_distribution(lambda rng: np.sqrt, what="the belief", role="belief").sample(2, rng) == [np.sqrt, np.sqrt]
     with pytest.raises(InvalidStudy, match="must take rng"):
-        as_distribution(lambda: 1.0, what="the belief")
+        as_distribution(lambda: 1.0, what="the belief", role="belief")
 
 
 @pytest.mark.parametrize(

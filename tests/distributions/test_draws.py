@@ -48,13 +48,35 @@ def test_weights_for_all_are_the_weights_of_each() -> None:
 
 @pytest.mark.parametrize(
     "weights",
-    [np.ones((6, 2)), np.ones((3, 6)), np.ones((6, 3, 1)), np.ones((6, 3)) * [1, 0, 1], -np.ones((6, 3))],
-    ids=["two outputs", "transposed", "three axes", "an output of weight 0", "negative"],
+    [np.ones((6, 2)), np.ones((3, 6)), np.ones((6, 3, 1)), "a", [[1], [2, 3]]],
+    ids=["two outputs", "transposed", "three axes", "text", "unequal"],
 )
 def test_weights_of_a_batch_must_fit_it(weights: Any) -> None:
-    """Weights of a batch have one column per output, each with a positive sum."""
-    with pytest.raises(ValueError, match="weights must be 6 non-negative numbers"):
+    """Weights of a batch have one column per output."""
+    with pytest.raises(ValueError, match=r"weights must be 6 non-negative numbers.* \(6, 3\) in a batch"):
         Draws(np.zeros((6, 3)), weights=weights)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf, 1.7e308])
+def test_an_output_whose_weights_will_not_do_is_lost_alone(bad: float) -> None:
+    """A column without a positive finite sum has no output and a reason; the others are what they would have been."""
+    values, weights = RNG.normal(size=(6, 3)), RNG.random((6, 3))
+    weights[:, 1] = bad
+    first, lost, last = Draws(values, weights=weights).members()
+    assert np.isnan(lost.values).all()
+    assert "6 non-negative numbers" in lost.lost[0]
+    for j, one in ((0, first), (2, last)):
+        assert (one.values == values[:, j]).all()
+        assert one.weights == pytest.approx(weights[:, j] / weights[:, j].sum(), rel=1e-15)
+        assert not one.lost
+    with pytest.raises(ValueError, match="6 non-negative numbers with a positive sum"):
+        Draws(values[:, 1], weights=weights[:, 1])
+
+
+def test_rows_of_unequal_length_are_no_draws() -> None:
+    """A list that is no array is refused in words of ours."""
+    with pytest.raises(ValueError, match="draws of one shape on axis 0, but a list of different shapes"):
+        Draws([[1, 2], [3]])
 
 
 def test_resampling_keeps_diagnostics_and_order() -> None:

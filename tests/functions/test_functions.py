@@ -265,6 +265,25 @@ def test_names_stand_for_entries_of_theta(f: Any, names: list[str]) -> None:
         assert np.array_equal(one.evaluate(NAMED, Context(1)), default[one.name].evaluate(NAMED, Context(1)))
 
 
+def test_an_entry_may_be_asked_about_under_another_name() -> None:
+    """A text in a mapping stands for an entry of theta, and the key is what the result calls it."""
+    (first, second) = as_testfunctions({"m": "mu[1]", "square": lambda theta: theta["tau"] ** 2}, NAMED)
+    assert (first, first.name, first.kind) == (Coordinate("mu", (1,)), "m", "coordinate")
+    assert second.name == "square"
+
+
+@pytest.mark.parametrize(
+    "f",
+    [iter(["tau"]), np.array(["tau"]), {"tau": 1}.keys(), {"tau": "tau"}, BestOf(("tau",))],
+    ids=lambda f: type(f).__name__,
+)
+def test_names_are_found_in_whatever_holds_them(f: Any) -> None:
+    """A study looks names up in its belief, in what they may come."""
+    belief = {"mu": Normal(0, 1), "tau": Normal(0, 1)}
+    study = rt.Study(belief, lambda theta: theta, lambda mu0, y: mu0, f=f)
+    assert [one.name for one in study.functions] == ["tau"]
+
+
 def test_an_array_without_names_is_called_theta() -> None:
     """The entries of an array are theta[0], theta[1], and theta stands for all of them."""
     two = RNG.normal(size=(50, 2))
@@ -281,6 +300,11 @@ def test_an_array_without_names_is_called_theta() -> None:
         (3.0, "must be callable, .* float arrived"),
         (["theta"], r"such as mu\[0\], mu\[1\], tau, .* 'theta' arrived"),
         ("mu[2]", r"such as mu\[0\], mu\[1\], tau, .* 'mu\[2\]' arrived"),
+        (Mahalanobis, r"must be an instance, but the class Mahalanobis arrived; call it"),
+        ([identity, Coordinate], r"must be an instance, but the class Coordinate arrived; call it"),
+        ({"tau"}, "must have an order, .* a set arrived; pass a list"),
+        ({"m": "mu"}, r"'mu' has 2 entries to be called 'm'; .* {'m': 'mu\[0\]'}"),
+        ({"m": "nu"}, r"such as mu\[0\], mu\[1\], tau, .* 'nu' arrived"),
     ],
 )
 def test_ill_posed_families_are_refused(f: Any, message: str) -> None:
@@ -335,6 +359,38 @@ def test_default_family_of_named_parts() -> None:
     family = default_family(theta)
     assert [f.name for f in family] == ["mu", "tau[0]", "tau[1]", "sum", "distance"]
     assert all(f.evaluate(theta, Context(1)).shape == (50,) for f in family)
+
+
+@pytest.mark.parametrize(
+    ("theta", "names"),
+    [
+        ({"distance": ()}, ["distance", "distance (of all)"]),
+        ({"sum": (), "b": ()}, ["sum", "b", "sum (of all)", "distance"]),
+        ({"sum": (2,)}, ["sum[0]", "sum[1]", "sum (of all)", "distance"]),
+        ({"sum": (), "sum (of all)": ()}, ["sum", "sum (of all)", "sum (of all) (of all)", "distance"]),
+        ({"distance": (), "sum": ()}, ["distance", "sum", "sum (of all)", "distance (of all)"]),
+    ],
+)
+def test_parameters_keep_their_names(theta: dict[str, tuple[int, ...]], names: list[str]) -> None:
+    """The sum and the distance of the default family give way to parameters that are called so."""
+    drawn = {name: RNG.normal(size=(50, *shape)) for name, shape in theta.items()}
+    family = default_family(drawn)
+    assert [one.name for one in family] == names
+    assert [one.name for one in as_testfunctions(family)] == names
+    for name, shape in theta.items():
+        found = as_testfunctions(name, drawn)
+        assert [one.kind for one in found] == ["coordinate"] * int(np.prod(shape))
+        assert {one.key for one in found if isinstance(one, Coordinate)} == {name}
+
+
+@pytest.mark.parametrize("name", ["distance", "sum"])
+def test_a_parameter_called_like_one_of_ours_is_asked_about(name: str) -> None:
+    """A study of it runs without f, and its own row is that of the entry."""
+    belief = {name: Normal(0, 1), "b": Normal(0, 1)}
+    study = rt.Study(belief, lambda theta: theta[name], lambda mu0, y: {name: Normal(y, 1), "b": Normal(0, 1)})
+    ran = rt.run(study, n=5, progress="off")
+    assert [(one.name, one.kind) for one in ran.functions[:2]] == [(name, "coordinate"), ("b", "coordinate")]
+    np.testing.assert_array_equal(ran.truth[:, 0], [rt.replay(study, i)[0][name] for i in range(5)])
 
 
 def test_default_family_survives_constants_and_no_moments() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -381,6 +382,21 @@ def test_intervals_are_wider_with_lost_replicates() -> None:
     for before, after in zip(whole.measures, torn.measures, strict=True):
         assert after.low <= before.low
         assert after.high > before.high
+
+
+@pytest.mark.parametrize(
+    ("said", "note"),
+    [
+        ([1.0, 2.0, 3.0, 4.0], "rhat: 1 to 4, median 2.5."),
+        ([1.0, np.nan, 3.0, np.inf], "rhat: 1 to 3, median 2; missing or not finite in 2 of 4 replicates."),
+        ([np.nan] * 4, "rhat: no finite number in any of 4 replicates."),
+    ],
+)
+def test_what_samplers_say_is_told_with_what_they_do_not_say(said: list[float], note: str) -> None:
+    """The range of a diagnostic is that of its finite numbers, and how many have none is counted."""
+    found = replicates([0.1, 0.3, 0.6, 0.9])
+    found = replace(found, arrays={**found.arrays, "diagnostic/rhat": np.array(said)})
+    assert note in rt.judge(found).notes
 
 
 def test_result_is_plain_data() -> None:

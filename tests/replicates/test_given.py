@@ -31,6 +31,14 @@ def test_ranks_are_the_numbers_of_draws_below() -> None:
     assert result.tests[0].route == "ranks of 9"
 
 
+@pytest.mark.parametrize("part", [None, "abc", np.array(["a", "b"]), 3.0, [[1.0], [2.0, 3.0]], {"a": np.ones(3)}])
+def test_parts_of_a_list_must_be_arrays_of_numbers(part: Any) -> None:
+    """A list of draws with something else inside is refused, and what it is and where is said."""
+    theta, draws, _ = _data(5)
+    parts = [draws[0], draws[1, :7], part, draws[3], draws[4]]
+    says(refusal(lambda: rt.check_draws(theta, parts)), r"draws\[2\]|number 2", "array", "numbers|shape")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("draws", [1, 2, 9, 99])
 @pytest.mark.parametrize("seed", range(3))

@@ -123,11 +123,15 @@ def test_a_part_may_reach_beyond_the_end() -> None:
 
 
 def test_arrays_of_some_live_replicates_are_left_out() -> None:
-    """An array that only some replicates have, or have in another form, would lie about the others: it goes."""
+    """An array that only some replicates have, or have in another form, would lie about the others: it goes.
+
+    What samplers say of themselves stays: it is nan where they said nothing.
+    """
     both = join([whole_with(0, 10), record(10, 10)])
-    assert set(both.arrays) == {"u", "rank", "energy"}
+    assert set(both.arrays) == {"u", "rank", "energy", "diagnostic/steps"}
+    np.testing.assert_array_equal(both.arrays["diagnostic/steps"], [*range(10), *[np.nan] * 10])
     other = record(10, 10, members=np.zeros((10, 9, 2), np.uint16), **{"new/whole": np.arange(10)})
-    assert set(join([whole_with(0, 10), other]).arrays) == {"u", "rank", "energy", "new/whole"}
+    assert set(join([whole_with(0, 10), other]).arrays) == {"u", "rank", "energy", "new/whole", "diagnostic/steps"}
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
@@ -150,7 +154,7 @@ def test_lost_replicates_do_not_stand_in_for_live_ones() -> None:
     gone = Replicates(HEADER, gone.arrays, tuple(Failure(i, "output", "nan", "") for i in range(10)), 0)
     joined = join([gone, whole_with(10, 10), record(20, 10)])
     assert joined.members is None
-    assert set(joined.arrays) == {"u", "rank", "energy"}
+    assert set(joined.arrays) == {"u", "rank", "energy", "diagnostic/steps"}
 
 
 def test_numbers_are_not_rounded_to_the_form_that_came_first() -> None:

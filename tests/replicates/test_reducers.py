@@ -13,7 +13,7 @@ from ringtrue.replicates import reducers
 from ringtrue.replicates.block import Block
 from ringtrue.replicates.chains import stride
 from ringtrue.replicates.positions import among
-from ringtrue.replicates.record import THINNED, WEIGHTED, Field
+from ringtrue.replicates.record import THINNED, WEIGHTED, Field, join
 from ringtrue.replicates.simulate import compute, simulate
 from ringtrue.streams import Streams
 from ringtrue.values import Floats, Generator
@@ -127,24 +127,84 @@ def test_diagnostics_are_kept_with_their_replicates(batch: int | None) -> None:
     np.testing.assert_array_equal(ran.arrays["diagnostic/steps"], np.full(40, 7.0))
 
 
-def test_diagnostics_that_only_some_outputs_have_are_left_out() -> None:
-    """A name that not every replicate has is no array of the record; the others are."""
+@pytest.mark.parametrize("rare", [0.0, 1.5, 99.0], ids=["half of them", "few", "none"])
+@pytest.mark.parametrize("sizes", [(19, 20), (20, 29)], ids=["equal sizes", "unequal sizes"])
+def test_diagnostics_that_only_some_outputs_have_are_nan_in_the_others(rare: float, sizes: tuple[int, int]) -> None:
+    """A name that some replicates have is nan in the others, however replicates are put together."""
 
     def sometimes(mu0: Any, y: Any, rng: Generator) -> Draws:
-        said = {"steps": 7} | ({"divergences": 1} if y > 0 else {})
-        return Draws(y / 2 + SD * rng.normal(size=19), diagnostics=said)
+        said = {"steps": 7} | ({"divergences": y} if y > rare else {})
+        return Draws(y / 2 + SD * rng.normal(size=rng.integers(*sizes)), diagnostics=said)
 
-    assert {name for name in run(sometimes).arrays if name.startswith("diagnostic")} == {"diagnostic/steps"}
+    def weighted(mu0: Any, y: Any, rng: Generator) -> Draws:
+        draws = sometimes(mu0, y, rng)
+        return Draws(draws.values, weights=1 + rng.random(draws.size), diagnostics=draws.diagnostics)
+
+    y = np.array([rt.replay(rt.Study(BELIEF, noisy, sometimes), i)[1] for i in range(40)])
+    for procedure in (sometimes, weighted):
+        study = rt.Study(BELIEF, noisy, procedure, f="theta")
+        parts = [compute(study, first, 5).record for first in range(0, 40, 5)]
+        for ran in (run(procedure), join(parts)):
+            np.testing.assert_array_equal(ran.arrays["diagnostic/steps"], np.full(40, 7.0))
+            expected = np.where(y > rare, y, np.nan)
+            np.testing.assert_array_equal(ran.arrays.get("diagnostic/divergences", np.full(40, np.nan)), expected)
+
+
+def test_outputs_without_diagnostics_are_nan_beside_those_that_have_some() -> None:
+    """An output that is no array of draws, now and then, takes nothing from the others."""
+
+    def mixed(mu0: Any, y: Any, rng: Generator) -> Any:
+        return with_diagnostics(mu0, y, rng) if y > 0 else posterior(mu0, y)
+
+    y = np.array([rt.replay(rt.Study(BELIEF, noisy, mixed), i)[1] for i in range(40)])
+    np.testing.assert_array_equal(run(mixed).arrays["diagnostic/steps"], np.where(y > 0, 7.0, np.nan))
 
 
 def test_diagnostics_must_be_one_number_per_output() -> None:
-    """Diagnostics that do not fit a batch are refused before the run, not cut."""
+    """Diagnostics that do not fit a batch are a failure of the batch that had them, and are not cut."""
 
     def wrong(mu0: Any, y: Any, rng: Generator) -> Draws:
         return Draws(y / 2 + SD * rng.normal(size=(19, len(y))), diagnostics={"rhat": np.ones(3)})
 
-    with pytest.raises((rt.errors.RingtrueError, ValueError), match="3"):
-        run(wrong, batch=8)
+    says(refusal(lambda: run(wrong, batch=8), rt.errors.ReplicateFailed), "replicate 0", "'rhat'", r"\(3,\)", "8 of")
+
+
+@pytest.mark.parametrize(
+    ("said", "patterns"),
+    [
+        (3, ("must be a dict", "3 arrived", "leave them out")),
+        (None, ("must be a dict", "None arrived", "leave them out")),
+        ({"a": "b"}, ("one number each", "'a' is 'b'")),
+        ({"a": None}, ("one number each", "'a' is None")),
+        ({"a": [1, 2]}, ("one number each", r"'a' has shape \(2,\)", "pass the worst")),
+        ({"a": [[1], [2, 3]]}, ("one number each", "'a' is")),
+    ],
+)
+def test_diagnostics_that_are_no_numbers_fail_their_replicate(said: Any, patterns: tuple[str, ...]) -> None:
+    """What is no number by name is refused, with the replicate; it can be recorded like any failure."""
+
+    def always(mu0: Any, y: Any, rng: Generator) -> Draws:
+        return Draws(rng.normal(size=19), diagnostics=said)
+
+    def once(mu0: Any, y: Any, rng: Generator) -> Draws:
+        return Draws(y / 2 + SD * rng.normal(size=19), diagnostics=said if y == bad else {"a": 1})
+
+    bad = rt.replay(rt.Study(BELIEF, noisy, posterior), 17)[1]
+    says(refusal(lambda: run(always), rt.errors.ReplicateFailed), "replicate 0", "diagnostics must be", *patterns)
+    lost = rt.run(rt.Study(BELIEF, noisy, once), n=40, progress="off", on_failure="record").failures
+    assert [one.replicate for one in lost] == [17]
+    says(lost[0].error, "diagnostics must be", *patterns)
+
+
+def test_diagnostics_per_entry_of_a_vector_are_refused() -> None:
+    """One number per entry of theta looks like one per output of a batch; a single output may not have them."""
+    belief = rt.Normal(np.zeros(3), 1)
+
+    def rhats(mu0: Any, y: Any, rng: Generator) -> Draws:
+        return Draws(rng.normal(size=(19, 3)), diagnostics={"rhat": np.ones(3)})
+
+    study = rt.Study(belief, lambda theta: theta, rhats)
+    says(refusal(lambda: rt.run(study, n=5)), "diagnostics of a single output", "'rhat' has 3", "pass the worst")
 
 
 # Chains.
@@ -269,6 +329,79 @@ def test_arrays_of_draws_with_weights_are_one_by_one() -> None:
     sizes = [int((1 + 1e-9) * w.sum() ** 2 / np.square(w).sum()) for w in weights]
     assert ran.draws[:, 0].tolist() == sizes
     says(refusal(lambda: rt.check_draws(theta, draws, weights=weights[:, :9])), r"weights must have shape \(n, M\)")
+
+
+def importance(n: int = 12, draws: int = 50) -> tuple[Floats, Floats, Floats]:
+    """Return truths, draws of the belief, and weights by the likelihood of the truths' data."""
+    rng = np.random.default_rng(5)
+    theta, values = rng.normal(size=n), rng.normal(size=(n, draws))
+    return theta, values, np.exp(-0.5 * np.square(values - noisy(theta, rng)[:, None]))
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan])
+@pytest.mark.parametrize("cut", [None, 49], ids=["an array", "a list"])
+def test_a_replicate_whose_weights_will_not_do_is_lost_alone(bad: float, cut: int | None) -> None:
+    """It is named, or recorded; the numbers of the others are those that they would have been."""
+    theta, draws, weights = importance()
+    whole = rt.check_draws(theta, draws, weights=weights, f="theta").replicates
+    weights[3] = bad
+    values, broken = ([rows[0][:cut], *rows[1:]] for rows in (draws, weights))  # of equal length they are an array
+    message = refusal(lambda: rt.check_draws(theta, values, weights=broken, f="theta"), rt.errors.ReplicateFailed)
+    says(message, r"replicate 3\b", "weights must be 50 non-negative numbers", "record")
+    ran = rt.check_draws(theta, values, weights=broken, f="theta", on_failure="record").replicates
+    assert [one.replicate for one in ran.failures] == [3]
+    says(ran.failures[0].error, "weights must be 50 non-negative numbers with a positive sum")
+    others = np.r_[1:3, 4:12]
+    np.testing.assert_array_equal(ran.u[others], whole.u[others])
+
+
+def test_a_bad_output_does_not_cost_its_batch() -> None:
+    """Of a batch of importance samplers the one without weight is lost, and the others are as they were."""
+
+    def broken(mu0: Any, y: Any, rng: Generator) -> Draws:
+        values = rng.normal(size=(200, len(y)))
+        return Draws(values, weights=np.exp(-0.5 * np.square(values - y)) * (np.arange(len(y)) != 2))
+
+    ran = rt.run(rt.Study(BELIEF, noisy, broken, f="theta", batch=10), n=20, on_failure="record", progress="off")
+    assert [one.replicate for one in ran.failures] == [2, 12]
+    others = np.setdiff1d(np.arange(20), [2, 12])
+    np.testing.assert_array_equal(ran.u[others], run(weighted, n=20, batch=10).u[others])
+
+
+def test_equal_weights_with_a_bad_output_are_no_weights() -> None:
+    """Where all others are weighted alike, they are ranked among all of their draws, as without weights."""
+    theta, draws, _ = importance()
+    weights = np.ones(draws.shape)
+    weights[3] = 0.0
+    ran = rt.check_draws(theta, draws, weights=weights, on_failure="record").replicates
+    plain = rt.check_draws(theta, draws).replicates
+    np.testing.assert_array_equal(np.delete(ran.u, 3, axis=0), np.delete(plain.u, 3, axis=0))
+    assert (ran.treated == 0).all()
+
+
+def test_weights_of_a_list_of_draws_are_a_list() -> None:
+    """Draws of unequal numbers have their weights in a list; those of equal numbers are what they are in an array."""
+    theta, draws, weights = importance()
+    cut = [50, 40, *[50] * 10]
+    some, their = ([row[:m] for row, m in zip(rows, cut, strict=True)] for rows in (draws, weights))
+    ran = rt.check_draws(theta, some, weights=their, f="theta").replicates
+    whole = rt.check_draws(theta, draws, weights=weights, f="theta").replicates
+    np.testing.assert_array_equal(np.delete(ran.u, 1, axis=0), np.delete(whole.u, 1, axis=0))
+    assert ran.draws[1, 0] == int((1 + 1e-9) * their[1].sum() ** 2 / np.square(their[1]).sum())
+    for wrong, patterns in (
+        (their[:-1], ("must be a list too", "12 replicates")),
+        (np.ones((12, 50)), (r"weights\[1\] must have shape \(40,\)", r"\(50,\)")),
+        ([None] * 12, (r"weights\[0\] must be an array of numbers", "NoneType")),
+        (3.0, ("must be a list too", "float")),
+    ):
+        says(refusal(lambda wrong=wrong: rt.check_draws(theta, some, weights=wrong)), *patterns)  # type: ignore[misc]
+
+
+def test_a_single_output_has_one_weight_per_draw() -> None:
+    """Weights with an axis more are those of a batch, though an output of a vector has as many axes: refused."""
+    values = np.random.default_rng(0).normal(size=(20, 20))
+    study = rt.Study(rt.Normal(np.zeros(20), 1), lambda theta: theta, lambda mu0, y: Draws(values, weights=values**2))
+    says(refusal(lambda: rt.run(study, n=5)), r"shape \(20,\), one per draw", r"\(20, 20\)", "batch")
 
 
 def test_fields_say_how_a_lost_replicate_looks() -> None:

@@ -9,11 +9,13 @@ from typing import Any, Unpack
 import numpy as np
 
 from ..distributions import Distribution
+from ..errors import InvalidStudy
 from ..execution.runs import RunSettings, run
 from ..judgement.column import strong_columns
 from ..judgement.measures import coverage
-from ..question.study import Study, at_least
+from ..question.study import Study, StudySettings, at_least, need_known
 from ..replicates.record import Replicates
+from ..replicates.simulate import need_study
 from ..statistics.arguments import need_fraction
 from ..statistics.effects import Interval
 from .shared import need_strong, noted, own_store
@@ -56,15 +58,33 @@ def coverage_map(
     >>> [row.estimate > 0.9 for row in coverage_map(study, [0.0, 4.0], n=200)]
     [True, False]
     """
+    takes = {"n", "nominal", "confidence", *RunSettings.__optional_keys__}
+    need_known("coverage_map", settings, takes, StudySettings.__optional_keys__)
     size = at_least(1, "n", n)
     need_fraction(confidence=confidence, nominal=nominal)
+    need_study(study)
+    if study.joint:
+        raise InvalidStudy(
+            "coverage_map needs a model that takes the theta that is held fixed, but this study draws theta and y "
+            "together; pass a Study(belief, model, procedure)."
+        )
     need_strong(study)
     rows = []
-    for i, theta in enumerate(thetas):
+    for i, theta in enumerate(_listed(thetas)):
         ran = _at(study, theta, i, size, settings)
         for column in strong_columns(ran):
             rows.append(replace(coverage(column, confidence=confidence, nominal=nominal), f=column.name, of=theta))
     return tuple(rows)
+
+
+def _listed(thetas: Any) -> list[Any]:
+    """Return the parameters to hold fixed, one at least."""
+    if isinstance(thetas, (str, Mapping)) or not isinstance(thetas, Iterable):
+        raise InvalidStudy(f"thetas must be a list of parameters, but {type(thetas).__name__} arrived; pass [theta].")
+    found = list(thetas)
+    if not found:
+        raise InvalidStudy("thetas must hold at least one parameter to hold fixed, but none arrived.")
+    return found
 
 
 def _at(study: Study, theta: Any, i: int, n: int, settings: RunSettings) -> Replicates:

@@ -12,7 +12,7 @@ from ..judgement.judging import JudgeSettings, judge, need_settings, split
 from ..judgement.result import Result
 from ..judgement.text import table
 from ..judgement.verdict import Verdict
-from ..question.study import Study
+from ..question.study import Study, StudySettings, need_known
 from ..statistics.effects import Interval
 from .shared import ends, ideal, noted, own_store
 
@@ -72,13 +72,22 @@ def sweep(build: Callable[[Any], Study], over: Iterable[Any], *, n: int, **setti
     >>> [str(result.verdict) for result in sweep(build, [0.5, 2.0], n=400).results.values()]
     ['MISCALIBRATED', 'MISCALIBRATED']
     """
-    values = list(over)
+    need_known("sweep", settings, {"n", *SweepSettings.__optional_keys__}, StudySettings.__optional_keys__)
+    if not callable(build):
+        raise TypeError(f"build must be a function that makes the Study of a value, but {build!r} arrived.")
+    values = _listed(over)
     _need_different(values)
     judging, running = split(settings)
     # Before the first run: a bad setting must not cost hours of simulation.
     need_settings(**judging)
     results = {x: _result(build, x, n, judging, running) for x in values}
     return Sweep(tuple(replace(m, of=x) for x, result in results.items() for m in result.measures), results)
+
+
+def _listed(over: Any) -> list[Any]:
+    if not isinstance(over, Iterable):
+        raise TypeError(f"over must be a list of the values to vary, but {over!r} arrived.")
+    return list(over)
 
 
 def _need_different(values: list[Any]) -> None:

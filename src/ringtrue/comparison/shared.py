@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from zlib import crc32
 
 from ..errors import InvalidStudy
+from ..execution.paths import as_path
 from ..execution.runs import RunSettings
 from ..question.study import Study
 from ..statistics.effects import Interval
@@ -31,7 +31,7 @@ def own_store(settings: RunSettings, name: str) -> RunSettings:
     store = settings.get("store")
     if store is None:
         return settings
-    folder = Path(store)
+    folder = as_path(store, "store")
     if folder.exists() and not folder.is_dir():
         raise InvalidStudy(f"store must be a folder here, with a file for every run, but {folder} is a file.")
     # Before the run, since a folder that cannot be made should cost no simulation.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Unpack
@@ -15,7 +15,7 @@ from ..judgement.column import strong_columns
 from ..judgement.judging import CheckSettings, judge, need_settings, split
 from ..judgement.result import Result
 from ..judgement.text import table
-from ..question.study import Study, StudySettings, as_study
+from ..question.study import Study, StudySettings, as_study, need_known
 from ..replicates.record import Replicates
 from ..statistics.arguments import need_fraction
 from ..statistics.effects import Interval
@@ -137,12 +137,15 @@ def compare(
     >>> compare({"Bayes": bayes, "narrow": Inflated(bayes, 0.5)}, Normal(0, 1), bayes.simulate, n=500, batch=500).best
     ('Bayes',)
     """
+    need_known("compare", settings, {"n", "confidence", *CheckSettings.__optional_keys__})
     need_fraction(confidence=confidence)
     judging, running = split(settings)
     judging.setdefault("alpha", 1 - confidence)
     need_settings(**judging)
     asking = {name: running.pop(name) for name in StudySettings.__annotations__ if name in running}
-    studies = {name: _study(one, belief, model, asking) for name, one in _named(procedures).items()}
+    named = _named(procedures)
+    _need_takers(named.values(), belief=belief, model=model)
+    studies = {name: _study(one, belief, model, asking) for name, one in named.items()}
     # The first speaks for all: others with other test functions are refused below.
     need_strong(next(iter(studies.values())))
     _need_alike(studies)
@@ -150,6 +153,13 @@ def compare(
     _need_pairs(ran)
     results = {name: judge(one, **judging) for name, one in ran.items()}
     return _compared(ran, results, confidence)
+
+
+def _need_takers(procedures: Iterable[Any], **given: Any) -> None:
+    """Refuse a belief and a model that no procedure is run with, since all of them are studies."""
+    extra = [name for name, part in given.items() if part is not None]
+    if extra and all(isinstance(one, Study) for one in procedures):
+        raise InvalidStudy(f"Studies say all there is to ask, but {' and '.join(extra)} came too; leave them out.")
 
 
 def _study(procedure: Any, belief: Any, model: Any, asking: Any) -> Study:

@@ -19,7 +19,7 @@ from .contract import Distribution
 from .conversion import as_distribution
 from .elementwise import Elementwise
 from .gaussian import Gaussian
-from .laws import BatchLaw, Law
+from .laws import BatchLaw, Law, need_law
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +139,9 @@ class Batch(Distribution):
         return self._marginal if all(output.marginal is not None for output in self.outputs) else None
 
     def _marginal(self, f: TestFunction) -> Law | None:
-        laws = [output.marginal(f) for output in self.outputs]
-        if any(law is None for law in laws):
+        laws = [need_law(output.marginal(f), f.name, output.origin) for output in self.outputs]
+        known = [law for law in laws if law is not None]
+        if len(known) < len(laws):
             return None
-        stacked = stack(laws)
-        return stacked if isinstance(stacked, Law) else BatchLaw(tuple(laws))
+        stacked = stack(known)
+        return stacked if isinstance(stacked, Law) else BatchLaw(tuple(known))

@@ -28,7 +28,7 @@ class Distribution:
     batch
         How many outputs lie side by side; 0 for a single one, None if it cannot be told.
     lost
-        Places in a batch that have no law, each with the reason.
+        Places in a batch that have no law, each with the reason; a single output is place 0.
     """
 
     sample: Any = None

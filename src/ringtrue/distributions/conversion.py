@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,11 +17,20 @@ from .frozen import Sampler, ScipyLaw
 from .gaussian import Gaussian
 
 
-def as_distribution(value: Any, *, what: str) -> Any:
+def as_distribution(value: Any, *, what: str, role: Literal["belief", "output"] = "output") -> Any:
     """Turn what a user hands over into a :class:`Distribution`.
 
     Accepted: anything that meets the contract, a frozen scipy distribution, an array of draws, a dict of either,
     and (for beliefs) a function of rng.
+
+    Parameters
+    ----------
+    value
+        What was handed over.
+    what
+        What to call it if it is refused.
+    role
+        A belief may be a function of rng; an output that is a function is one that was not called.
     """
     if isinstance(value, Distribution):
         return value
@@ -37,17 +46,18 @@ def as_distribution(value: Any, *, what: str) -> Any:
     if isinstance(value, Sampling):
         return Foreign(value)
     if isinstance(value, Mapping):
-        return _from_mapping(value, what)
+        return _from_mapping(value, what, role)
     # scipy is not imported to find out: that takes a second, and who has its distributions has it already.
     if hasattr(value, "rvs"):
         return _from_scipy(value, what)
     if hasattr(value, "__array__") and np.ndim(value) >= 1:  # xarray, torch, jax
         return Draws(np.asarray(value))
-    if what == "the belief" and callable(value):
-        return Sampler(_of_rng(value))
+    if role == "belief" and callable(value):
+        return Sampler(_of_rng(value, what))
+    function = ", a function of rng" if role == "belief" else ""
     raise InvalidStudy(
-        f"{what} must be a distribution (ringtrue's, a frozen scipy one, an array of draws, or an object with sample "
-        f"and marginal), but {_described(value)} arrived."
+        f"{what} must be a distribution (ringtrue's, a frozen scipy one, an array of draws{function}, or an object "
+        f"with sample and marginal), but {_described(value)} arrived."
     )
 
 
@@ -59,17 +69,17 @@ def _described(value: Any) -> str:
     return f"an object of type {type(value).__name__}"
 
 
-def _from_mapping(value: Mapping[Any, Any], what: str) -> Any:
-    if all(isinstance(part, np.ndarray) or np.ndim(part) >= 1 for part in value.values()) and value:
-        return Draws({str(key): np.asarray(part) for key, part in value.items()})
-    return Independent({key: as_distribution(part, what=f"{what} [{key!r}]") for key, part in value.items()})
+def _from_mapping(value: Mapping[Any, Any], what: str, role: Literal["belief", "output"]) -> Any:
+    if all(isinstance(part, (np.ndarray, list)) or np.ndim(part) >= 1 for part in value.values()) and value:
+        return Draws({str(key): part for key, part in value.items()})
+    return Independent({key: as_distribution(part, what=f"{what} [{key!r}]", role=role) for key, part in value.items()})
 
 
-def _of_rng(value: Any) -> Callable[[Generator], Any]:
+def _of_rng(value: Any, what: str) -> Callable[[Generator], Any]:
     """Return a belief given as a function of rng alone, whatever it calls its argument."""
-    call, uses = with_optional(value, 0, "rng", what="a belief given as a function of rng")
+    call, uses = with_optional(value, 0, "rng", what=what)
     if not uses:
-        raise InvalidStudy(f"a belief given as a function must take rng, but {value!r} takes 0 arguments.")
+        raise InvalidStudy(f"{what} must take rng if it is a function, but {value!r} takes 0 arguments.")
     return call
 
 
@@ -82,7 +92,7 @@ def _from_sequence(value: Sequence[Any], what: str) -> Any:
         )
     if any(isinstance(part, (Distribution, Sampling)) or hasattr(part, "rvs") for part in value):
         raise InvalidStudy(f"{what} must be one distribution, but a list of them arrived; use ringtrue.stack(list).")
-    return Draws(np.asarray(value))
+    return Draws(value)
 
 
 def _from_scipy(frozen: Any, what: str) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..values import Floats, Generator, Numbers, copied, take
 from .contract import Distribution
@@ -49,18 +49,20 @@ class Draws(Distribution):
         if not isinstance(self.iid, (bool, np.bool_)):
             raise ValueError(f"iid must be True or False, but {self.iid!r} arrived.")
         if isinstance(self.values, Mapping):
-            object.__setattr__(self, "values", {key: np.asarray(part) for key, part in self.values.items()})
+            object.__setattr__(self, "values", {key: _as_array(part) for key, part in self.values.items()})
             _need_arrays(list(self.values.values()))
         else:
-            object.__setattr__(self, "values", np.asarray(self.values))
+            object.__setattr__(self, "values", _as_array(self.values))
             _need_arrays([self.values])
         if self.chains is not None:
             _need_chains(self.chains, self.size)
             object.__setattr__(self, "iid", False)
         if self.weights is not None:
-            weights = normalised(self.weights, self.size, self.batch)
+            weights, lost = _weighed(self.weights, self.size, self.batch)
             # Equal weights are none: such draws need no resampling and keep their exact null.
             object.__setattr__(self, "weights", None if np.ptp(weights) == 0 else weights)
+            object.__setattr__(self, "lost", lost)
+        object.__setattr__(self, "diagnostics", _as_diagnostics(self.diagnostics, self.batch))
 
     @property
     def batch(self) -> int:
@@ -81,16 +83,14 @@ class Draws(Distribution):
     def members(self) -> list[Draws]:
         """Return the outputs of a batch one by one, each with its own weights and diagnostics."""
         weights = None if self.weights is None else np.broadcast_to(self.weights.T, (self.batch, self.size))
-        return [
-            Draws(
-                take(self.values, (slice(None), j)),
-                self.iid,
-                None if weights is None else weights[j],
-                self.chains,
-                {name: np.broadcast_to(value, (self.batch,))[j] for name, value in self.diagnostics.items()},
-            )
-            for j in range(self.batch)
-        ]
+        return [self._member(j, None if weights is None else weights[j]) for j in range(self.batch)]
+
+    def _member(self, j: int, weights: Floats | None) -> Draws:
+        values = take(self.values, (slice(None), j))
+        said = {name: np.broadcast_to(value, (self.batch,))[j] for name, value in self.diagnostics.items()}
+        one = Draws(_blank(values) if j in self.lost else values, self.iid, weights, self.chains, said)
+        object.__setattr__(one, "lost", {0: self.lost[j]} if j in self.lost else {})
+        return one
 
     def distinct(self, m: int, rng: Generator) -> Any:
         """Return m different ones of the draws, if there are as many."""
@@ -118,6 +118,22 @@ class Draws(Distribution):
         return Draws(take(self.values, chosen), iid=self.iid, diagnostics=self.diagnostics)
 
 
+def _as_array(value: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise ValueError(
+            f"Draws needs draws of one shape on axis 0, but a {type(value).__name__} of different shapes arrived."
+        ) from error
+
+
+def _blank(values: Any) -> Any:
+    """Return values of the same form that nothing can be ranked among."""
+    if isinstance(values, Mapping):
+        return {name: _blank(part) for name, part in values.items()}
+    return np.full(values.shape, np.nan, values.dtype if values.dtype.kind == "f" else float)
+
+
 def _need_arrays(arrays: list[NDArray[Any]]) -> None:
     """Refuse arrays that are not equally many numbers each."""
     sizes = {part.shape[0] if part.ndim else 0 for part in arrays}
@@ -136,14 +152,74 @@ def _need_chains(chains: Any, size: int) -> None:
         raise ValueError(f"chains must be a whole number that divides the {size} draws, but {chains!r} arrived.")
 
 
-def normalised(weights: ArrayLike, size: int, batch: int = 0) -> Floats:
-    """Return weights that add up to one over the draws, or say what is wrong with them."""
-    w = np.asarray(weights, float)
-    shapes = ((size,), (size, batch)) if batch else ((size,),)
-    total = w.sum(axis=0) if w.shape in shapes else np.zeros(1)
-    if not np.isfinite(w).all() or (w < 0).any() or not (total > 0).all():
+def _as_diagnostics(diagnostics: Any, batch: int) -> dict[str, Floats]:
+    """Return what a sampler says of itself as numbers by name."""
+    if not isinstance(diagnostics, Mapping):
         raise ValueError(
-            f"weights must be {size} non-negative numbers with a positive sum, one per draw, but shape {w.shape} with "
-            f"sum {w.sum():.3g} arrived."
+            f"diagnostics must be a dict, {{name: number}}, but {diagnostics!r} arrived; leave them out if there are "
+            f"none."
         )
-    return np.asarray(w / total)
+    return {str(name): _as_diagnostic(str(name), value, batch) for name, value in diagnostics.items()}
+
+
+def _as_diagnostic(name: str, value: Any, batch: int) -> Floats:
+    found = _floats(value)
+    if found is None or found.shape not in ((), *(((batch,),) if batch else ())):
+        each = f", or {batch} of them, one per output of a batch" if batch else ""
+        arrived = f"is {value!r}" if found is None else f"has shape {found.shape}"
+        raise ValueError(
+            f"diagnostics must be one number each{each}, but {name!r} {arrived}; of several numbers pass the worst."
+        )
+    return found
+
+
+def _floats(value: Any) -> Floats | None:
+    """Return an array of numbers of its own, None if it is not made of numbers."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        return None
+    return array.astype(float) if array.dtype.kind in "biuf" else None
+
+
+def _weighed(weights: Any, size: int, batch: int) -> tuple[Floats, dict[int, str]]:
+    """Return weights that add up to one over the draws, and what is wrong with those outputs of a batch that have none.
+
+    A bad column is lost alone: the others of its batch have done nothing wrong.
+    """
+    w = _floats(weights)
+    if w is None or not batch or w.shape != (size, batch):
+        return normalised(weights, size, batch), {}
+    lost = {j: _wrong(w[:, j]) for j in np.flatnonzero(_unfit(w)).tolist()}
+    w[:, list(lost)] = 1.0
+    return w / w.sum(axis=0), lost
+
+
+def normalised(weights: Any, size: int, batch: int = 0) -> Floats:
+    """Return weights that add up to one, or say what is wrong with them."""
+    w = _floats(weights)
+    if w is None or w.shape != (size,):
+        arrived = f"shape {w.shape}" if w is not None else type(weights).__name__
+        each = f", or of shape {(size, batch)} in a batch" if batch else ""
+        raise ValueError(f"weights must be {size} non-negative numbers, one per draw{each}, but {arrived} arrived.")
+    if _unfit(w):
+        raise ValueError(f"{_wrong(w)}.")
+    return np.asarray(w / w.sum())
+
+
+def _unfit(w: Floats) -> Any:
+    """Return which columns of weights cannot be normalised."""
+    total = _total(w)
+    return ~(np.isfinite(total) & (total > 0)) | (w < 0).any(axis=0)
+
+
+def _total(w: Floats) -> Any:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return w.sum(axis=0)
+
+
+def _wrong(w: Floats) -> str:
+    """Say what is wrong with the weights of one output."""
+    bad = w[~(np.isfinite(w) & (w >= 0))]
+    arrived = f"{bad[0]:g} is among them" if bad.size else f"their sum is {_total(w):g}"
+    return f"weights must be {len(w)} non-negative numbers with a positive sum, one per draw, but {arrived}"

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from ..errors import InvalidStudy
 from ..values import Floats, Generator, Ints
 
 
@@ -80,6 +81,17 @@ class Law(ABC):
         if type(self).ppf is Law.ppf:
             return None
         return self.ppf(0.5 - nominal / 2), self.ppf(0.5 + nominal / 2)
+
+
+def need_law(law: Any, f: str, whose: Any) -> Law | None:
+    """Return the law that a distribution says a test function has, or None if it says that it knows none."""
+    if law is None or isinstance(law, Law):
+        return law
+    raise InvalidStudy(
+        f"marginal of {type(whose).__name__} must return the law of test function {f!r}, one of ringtrue's such as "
+        f"Normal(mean, sd) or an instance of a class derived from ringtrue.distributions.Law, or None if it is not "
+        f"known, but {type(law).__name__} arrived."
+    )
 
 
 def _first_float(reached: Callable[[Floats], NDArray[np.bool_]]) -> Floats:

@@ -13,18 +13,20 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
+from numbers import Real
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, TypedDict, Unpack
 
 import numpy as np
 
 from ..errors import InvalidStudy, ReplicateFailed
-from ..question.study import Study, StudySettings, as_study, at_least
+from ..question.study import Study, StudySettings, as_study, at_least, need_known
 from ..replicates.record import Failure, Gathering, Replicates
 from ..replicates.reducers.weak import reference_size, reference_values
-from ..replicates.simulate import Keep, OnFailure, Outcome, header_of, raise_failure
+from ..replicates.simulate import Keep, OnFailure, Outcome, header_of, need_on_failure, raise_failure
 from ..values import Floats
 from .executor import Borrowed
+from .paths import as_path
 from .pool import Pool
 from .progress import Progress, Show
 from .tasks import Job, alone, first_check, once, shared
@@ -107,6 +109,7 @@ def run(
     >>> run(Study(Normal(0, 1), lambda t, rng: t + rng.normal(), lambda mu0, y: Normal(y / 2, 0.5**0.5)), n=20)
     Replicates(n=20, f=[theta, distance], failures=0, seed=0)
     """
+    need_known("run", asking, {"n", *RunSettings.__optional_keys__, *StudySettings.__optional_keys__})
     study = as_study(study, model, procedure, **asking)
     n = at_least(1, "n", n)
     _need_options(study, n, on_failure, failures_allowed, progress, keep, store, shard)
@@ -258,7 +261,7 @@ def _shelf(job: Job, path: Any, tag: str) -> Iterator[tuple[Shelf, Callable[[Any
 
 @contextlib.contextmanager
 def _crew(job: Job, workers: int | None, executor: Executor | None, timeout: float | None) -> Iterator[Any]:
-    if timeout is not None and (isinstance(timeout, bool) or not timeout > 0):
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, Real) or not timeout > 0):
         raise InvalidStudy(f"timeout must be a positive number of seconds, but {timeout!r} arrived.")
     if workers is not None:
         at_least(1, "workers", workers)
@@ -303,14 +306,15 @@ def _length(ranges: list[Range]) -> int:
 def _need_options(
     study: Study, n: int, on_failure: Any, allowed: Any, progress: Any, keep: Any, store: Any, shard: Any
 ) -> None:
-    if on_failure not in ("raise", "record"):
-        raise InvalidStudy(f"on_failure must be 'raise' or 'record', but {on_failure!r} arrived.")
+    need_on_failure(on_failure)
     if progress not in ("auto", "off"):
         raise InvalidStudy(f"progress must be 'auto' or 'off', but {progress!r} arrived.")
     if not isinstance(allowed, (int, float)) or not 0 <= allowed <= 1:
         raise InvalidStudy(f"failures_allowed must be a share between 0 and 1, but {allowed!r} arrived.")
     if keep not in (None, "draws"):
         raise InvalidStudy(f"keep must be 'draws' or None, but {keep!r} arrived.")
+    if store is not None:
+        as_path(store, "store")
     if (keep or shard is not None) and store is None:
         raise InvalidStudy("keep= and shard= need a file to keep replicates in; pass store='run.db'.")
     if shard is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -62,8 +62,10 @@ def as_testfunctions(f: Any, reference: Any = None) -> tuple[TestFunction, ...]:
     """
     if isinstance(f, BestOf):
         f = f.family
+    if isinstance(f, (set, frozenset)):
+        raise InvalidStudy("f must have an order, which the result keeps, but a set arrived; pass a list.")
     if isinstance(f, Mapping):
-        functions = [_as_one(function, str(name)) for name, function in f.items()]
+        functions = [_as_named(function, str(name), reference) for name, function in f.items()]
     elif isinstance(f, Iterable) and not isinstance(f, (TestFunction, str)):
         functions = [one for part in f for one in _as_several(part, reference)]
     else:
@@ -91,7 +93,22 @@ def _own(f: TestFunction) -> TestFunction:
     return replace(f, kind="distance") if isinstance(f, Distance) else f
 
 
+def _as_named(f: Any, name: str, reference: Any) -> TestFunction:
+    """Return the test function, or the entry of theta that a text stands for, under the name its user gave it."""
+    found = _as_several(f, reference) if isinstance(f, str) else [f]
+    if len(found) > 1:
+        raise InvalidStudy(
+            f"a name stands for one test function, but {f!r} has {len(found)} entries to be called {name!r}; name them "
+            f"one by one, as in {{{name!r}: {found[0].name!r}}}."
+        )
+    return _as_one(found[0], name)
+
+
 def _as_one(f: Any, name: str | None) -> TestFunction:
+    if isinstance(f, type) and hasattr(f, "evaluate"):
+        raise InvalidStudy(
+            f"a test function must be an instance, but the class {f.__name__} arrived; call it, {f.__name__}(...)."
+        )
     if isinstance(f, TestFunction):
         return f if name is None else _renamed(f, name)
     if callable(f):
@@ -166,11 +183,18 @@ def default_family(reference: Any) -> tuple[TestFunction, ...]:
     scale = {key: _scale(part) for key, part in parts.items()}
     coordinates = tuple(Coordinate(k, i) for k in parts for i in np.ndindex(*np.shape(center[k])))
     whole = _unnamed if list(parts) == [None] else _named
-    distance = Distance(whole(center), whole(scale), "distance", "overall")
+    # A user's parameter keeps its name, whatever it is; ours give way.
+    taken = {name for key in parts for name in (key, *(one.name for one in coordinates))}
+    distance = Distance(whole(center), whole(scale), _free("distance", taken), "overall")
     # The sum of one entry is the entry again, and would be paid for twice.
     if len(coordinates) == 1:
         return (*coordinates, distance)
-    return (*coordinates, Linear(whole({k: 1 / s for k, s in scale.items()}), "sum", "sum"), distance)
+    return (*coordinates, Linear(whole({k: 1 / s for k, s in scale.items()}), _free("sum", taken), "sum"), distance)
+
+
+def _free(name: str, taken: Collection[Any]) -> str:
+    """Return the name, or one made of it that is not taken."""
+    return _free(f"{name} (of all)", taken) if name in taken else name
 
 
 def _named_parts(reference: Any) -> dict[Any, Floats]:

@@ -11,14 +11,13 @@ import numpy as np
 
 from ..errors import InvalidStudy
 from ..execution.runs import RunSettings, run
-from ..question.study import StudySettings
+from ..question.study import StudySettings, need_known
 from ..replicates.given import replicates_from_draws
-from ..replicates.record import THINNED, WEIGHTED, Replicates
-from ..replicates.reducers.diagnostics import DIAGNOSTIC
+from ..replicates.record import DIAGNOSTIC, THINNED, WEIGHTED, Replicates
 from ..replicates.simulate import OnFailure
 from ..statistics import planning
 from ..statistics.uniformity import TESTS
-from ..values import Numbers
+from ..values import Floats, Numbers
 from . import measures
 from .column import strong_columns
 from .levels import ADDED, evidence
@@ -67,6 +66,7 @@ def check(
     >>> result.verdict
     <Verdict.MISCALIBRATED: 'MISCALIBRATED'>
     """
+    need_known("check", settings, {"n", *CheckSettings.__optional_keys__})
     judging, running = split(settings)
     need_settings(**judging)
     return judge(run(question, model, procedure, n=n, **running), **judging)
@@ -109,7 +109,8 @@ def check_draws(
     iid
         False for Markov chains in their order: they are thinned to their effective size first.
     weights
-        (n, M): a weight for every draw; draws are resampled to their effective number, which is approximate.
+        (n, M), or a list if draws are one: a weight for every draw; draws are resampled to their effective number,
+        which is approximate.
     seed
         Of what is random here: breaking ties, resampling.
     on_failure
@@ -126,6 +127,7 @@ def check_draws(
     >>> check_draws(theta, draws).levels["strong"].pvalue > 0.001
     True
     """
+    need_known("check_draws", settings, {*(check_draws.__kwdefaults__ or ()), *JudgeSettings.__optional_keys__})
     need_settings(**settings)
     given = replicates_from_draws(
         theta, draws, y=y, f=f, belief=belief, iid=iid, weights=weights, seed=seed, on_failure=on_failure
@@ -183,7 +185,7 @@ def need_settings(alpha: Any = 0.05, tolerance: Any = None, test: Any = "combina
         raise InvalidStudy(f"alpha must be at least 1e-12, but {alpha!r} arrived.")
     if tolerance is not None and not isinstance(tolerance, Tolerance):
         raise InvalidStudy(f"tolerance must be a ringtrue.Tolerance, but {tolerance!r} arrived.")
-    if test not in TESTS:
+    if not isinstance(test, str) or test not in TESTS:
         raise InvalidStudy(f"test must be one of {sorted(TESTS)}, but {test!r} arrived.")
 
 
@@ -192,9 +194,9 @@ def _need_replicates(replicates: Any) -> None:
         raise TypeError(f"judge needs the Replicates that run(study) returns, but {type(replicates).__name__} arrived.")
     if replicates.lost == replicates.n:
         cause, _, failure = replicates.causes()[0]
+        look = replicates.replay_of(failure) or "the traceback in .failures of its run"
         raise InvalidStudy(
-            f"at least one replicate is needed, but all {replicates.n} were lost, most often with {cause}; see "
-            f"{failure.replay}."
+            f"at least one replicate is needed, but all {replicates.n} were lost, most often with {cause}; see {look}."
         )
 
 
@@ -225,12 +227,19 @@ def _treatments(replicates: Replicates) -> list[str]:
 
 def _diagnostics(replicates: Replicates) -> list[str]:
     """Say what samplers said of themselves."""
-    lines = []
-    for name, array in replicates.arrays.items():
-        if name.startswith(DIAGNOSTIC):
-            low, middle, high = np.quantile(array[replicates.rows], [0, 0.5, 1])
-            lines.append(f"{name.removeprefix(DIAGNOSTIC)}: {low:.4g} to {high:.4g}, median {middle:.4g}.")
-    return lines
+    found = {name.removeprefix(DIAGNOSTIC): x for name, x in replicates.arrays.items() if name.startswith(DIAGNOSTIC)}
+    return [f"{name}: {_range(found[name][replicates.rows])}." for name in sorted(found)]
+
+
+def _range(values: Floats) -> str:
+    """Say where numbers lie, and how many of them there are if some are missing."""
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return f"no finite number in any of {values.size} replicates"
+    low, middle, high = np.quantile(known, [0, 0.5, 1])
+    missing = values.size - known.size
+    rest = f"; missing or not finite in {missing} of {values.size} replicates" if missing else ""
+    return f"{low:.4g} to {high:.4g}, median {middle:.4g}{rest}"
 
 
 def _tolerable(replicates: Replicates, alpha: float, tolerance: Tolerance, test: str) -> int | None:

@@ -85,6 +85,8 @@ class FunctionResult:
     @property
     def pvalue(self) -> float:
         """The smallest of its adjusted p-values."""
+        if not self.tests:
+            raise InvalidStudy(f"{self.name!r} was measured, not tested; result.pvalue is the p-value of all together.")
         return min(row.adjusted for row in self.tests)
 
     def measure(self, name: str) -> Interval:
@@ -202,6 +204,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain data for JSON; numbers that are not finite become None."""
+        ran = self.replicates
         found: dict[str, Any] = plain(
             {
                 "verdict": self.verdict.value,
@@ -211,13 +214,13 @@ class Result:
                 "tests": [asdict(row) for row in self.tests],
                 "measures": [as_row(row) for row in self.measures],
                 "resolution": asdict(self.resolution),
-                "n": self.replicates.n,
-                "seed": self.replicates.seed,
+                "n": ran.n,
+                "seed": ran.seed,
                 "alpha": self.alpha,
                 "tolerance": asdict(self.tolerance),
                 "failures": [
-                    {"cause": cause, "count": count, "replicate": failure.replicate, "replay": failure.replay}
-                    for cause, count, failure in self.replicates.causes()
+                    {"cause": cause, "count": count, "replicate": failure.replicate, "replay": ran.replay_of(failure)}
+                    for cause, count, failure in ran.causes()
                 ],
                 "notes": list(self.notes),
             }
@@ -250,8 +253,8 @@ class Result:
         if self.measures:
             lines.append(str(self.resolution))
         for cause, count, failure in self.replicates.causes():
-            again = f"; see {failure.replay}" if self.replicates.header.reproducible else ""
-            lines.append(f"lost {counted(count, 'replicate')}: {cause}{again}")
+            again = self.replicates.replay_of(failure)
+            lines.append(f"lost {counted(count, 'replicate')}: {cause}{f'; see {again}' if again else ''}")
         return "\n".join([*lines, *self.notes])
 
 

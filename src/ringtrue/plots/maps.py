@@ -6,6 +6,7 @@ It computes nothing but the coverage in bins of a truth.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +95,13 @@ def coverage_map(
 
 
 def _as_places(source: Any, f: str | None) -> tuple[list[Interval], tuple[str, str], str]:
-    rows = list(getattr(source, "rows", source))
+    found = getattr(source, "rows", source)
+    if not isinstance(found, Iterable):
+        raise TypeError(
+            f"a Result, Replicates, or the rows that ringtrue.coverage_map returns are needed, but "
+            f"{type(source).__name__} arrived."
+        )
+    rows = list(found)
     names = list(dict.fromkeys(str(getattr(row, "f", "")) for row in rows))
     if not rows or (f is not None and f not in names):
         raise InvalidStudy(f"f must be among {names[:10]}, but {f!r} came." if rows else "at least one row is needed.")

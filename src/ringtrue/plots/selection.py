@@ -102,6 +102,8 @@ def choose(source: Any, f: str | Iterable[str] | None, *, most: int) -> Chosen:
 
 
 def _as_names(f: Any) -> list[str]:
+    if not isinstance(f, Iterable):
+        raise InvalidStudy(f"f must be the name of a test function, or a list of names, but {f!r} came.")
     # A text is an iterable of letters.
     wanted = [f] if isinstance(f, str) else list(f)
     if not wanted:

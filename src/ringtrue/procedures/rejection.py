@@ -104,7 +104,7 @@ class Rejection:
 
     def __call__(self, belief: Any, y: Any, rng: Generator) -> Draws:
         """Return the accepted draws, for one dataset or a batch."""
-        prior = as_distribution(belief, what="the belief")
+        prior = as_distribution(belief, what="the belief", role="belief")
         single = np.ndim(y) <= self.data_ndim
         data = np.asarray(y)[None] if single else np.asarray(y)
         observed = _observed(self, np.asarray(self.summary(data), float), rng)

@@ -6,13 +6,15 @@ nothing; how long it is asked is a matter of running it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
 from typing import Any, Protocol, TypedDict
 
-from ..callables import called
+import numpy as np
+
+from ..callables import called, with_optional
 from ..distributions import Distribution, as_distribution
 from ..errors import InvalidStudy
 from ..functions import BestOf, TestFunction, as_testfunctions, default_family
@@ -85,7 +87,7 @@ class Study:
         mu: ``mu(belief, y)`` or ``mu(belief, y, rng)``, returns a distribution: an array of draws (draws on axis 0),
         a frozen scipy distribution, or one of ringtrue's.
     f
-        Test functions: a function, a {name: function} mapping, a name of theta's, a list of these, or a
+        Test functions: a function, a name of theta's, a {name: either} mapping, a list of these, or a
         :class:`~ringtrue.BestOf`. Left out: the coordinates, their sum and a distance.
     draws
         How many draws to take from an output that has no exact law for a test function but can be sampled.
@@ -124,6 +126,11 @@ class Study:
         for name in ("draws",) + (("batch",) if self.batch is not None else ()):
             object.__setattr__(self, name, at_least(1, name, getattr(self, name)))
         object.__setattr__(self, "seed", at_least(0, "seed", self.seed))
+        object.__setattr__(self, "reproducible", _yes_or_no("reproducible", self.reproducible))
+        if self.joint and self.truth is not None:
+            raise InvalidStudy("truths come from simulate here; leave out truth=.")
+        if isinstance(self.f, Iterator):  # which can be looked at once only
+            object.__setattr__(self, "f", tuple(self.f))
         object.__setattr__(self, "mu0", _sampled(self.belief, "the belief"))
         truth = self.mu0 if self.truth is None else _sampled(self.truth, "the truth's law")
         object.__setattr__(self, "_truth", truth)
@@ -159,8 +166,7 @@ class Study:
         """
         if not callable(simulate):
             raise InvalidStudy(f"simulate must be a function of rng, but {type(simulate).__name__} arrived.")
-        if "truth" in settings:
-            raise InvalidStudy("truths come from simulate here; leave out truth=.")
+        need_known("Study.from_joint", settings, StudySettings.__optional_keys__)
         return cls(Joint(simulate, settings.get("batch")), simulate, procedure, **settings)
 
     @cached_property
@@ -252,7 +258,7 @@ def as_study(question: Any, model: Any = None, procedure: Any = None, **settings
 
 def _sampled(value: Any, what: str) -> Any:
     """Return a distribution that can be drawn from."""
-    found = as_distribution(value, what=what)
+    found = as_distribution(value, what=what, role="belief")
     if found.sample is None:
         raise InvalidStudy(f"{what} must be something to draw from, but {type(value).__name__} cannot.")
     return found
@@ -260,7 +266,9 @@ def _sampled(value: Any, what: str) -> Any:
 
 def _has_names(f: Any) -> bool:
     family = f.family if isinstance(f, BestOf) else f
-    return isinstance(family, str) or (isinstance(family, (list, tuple)) and any(isinstance(g, str) for g in family))
+    parts = family.values() if isinstance(family, Mapping) else family
+    plural = isinstance(parts, Iterable) and not isinstance(parts, TestFunction)
+    return isinstance(parts, str) or (plural and any(isinstance(g, str) for g in parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,6 +278,25 @@ class Joint(Distribution):
     simulate: Any
     batch: int | None = None
 
+    def __post_init__(self) -> None:
+        _ = self._call  # a signature that cannot be called is refused now
+
+    @cached_property
+    def _call(self) -> Callable[..., Any]:
+        """Simulate as a function of rng, or of batch and rng, whatever it calls them."""
+        arguments = ("rng",) if self.batch is None else ("batch", "rng")
+        try:
+            call, random = with_optional(self.simulate, len(arguments) - 1, "rng", what="simulate")
+        except InvalidStudy:
+            random = False
+        if not random:
+            said = ", ".join(arguments)
+            raise InvalidStudy(
+                f"simulate must be a function of ({said}){' with batch=' if self.batch else ''}, but {self.simulate!r} "
+                f"takes other arguments; pass lambda {said}: ..."
+            )
+        return call
+
     def sample(self, m: int, rng: Generator) -> Any:
         """Return m true parameters on axis 0; their data are not used."""
         return self.pairs(m, rng)[0]
@@ -277,8 +304,8 @@ class Joint(Distribution):
     def pairs(self, m: int, rng: Generator) -> tuple[Any, Any]:
         """Return m true parameters on axis 0, and their datasets."""
         if self.batch is not None:
-            return self._both(self.simulate(m, rng))
-        thetas, ys = zip(*(self._both(self.simulate(rng)) for _ in range(m)), strict=True)
+            return self._both(self._call(m, rng))
+        thetas, ys = zip(*(self._both(self._call(rng)) for _ in range(m)), strict=True)
         return stack_values(thetas), ys
 
     def _both(self, value: Any) -> tuple[Any, Any]:
@@ -290,11 +317,26 @@ class Joint(Distribution):
         return copied(theta), copied(y)  # simulators use their buffers again
 
 
+def need_known(call: str, given: Iterable[str], known: Iterable[str], elsewhere: Iterable[str] = ()) -> None:
+    """Refuse keywords that a call does not take; of those that belong elsewhere somebody else will say so."""
+    names = {*known}
+    unknown = [name for name in given if name not in names | {*elsewhere}]
+    if unknown:
+        raise TypeError(f"{call} takes no keyword {unknown[0]!r}; those that it takes are {', '.join(sorted(names))}.")
+
+
 def at_least(least: int, name: str, value: Any) -> int:
     """Return a whole number of at least ``least``, or say what arrived instead."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise InvalidStudy(f"{name} must be a whole number of at least {least}, but {value!r} arrived.")
     return int(value)
+
+
+def _yes_or_no(name: str, value: Any) -> bool:
+    """Return a bool, or say what arrived instead: a 0 or a None may mean either."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidStudy(f"{name} must be True or False, but {value!r} arrived.")
+    return bool(value)
 
 
 class StudySettings(TypedDict, total=False):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..distributions import Batch, Draws, Law, stack
+from ..distributions.laws import need_law
 from ..errors import InvalidStudy, NoRoute
 from ..functions import Context, TestFunction
 from ..question.study import Question
@@ -75,7 +76,7 @@ class Block:
         self.b, self.functions = len(index), question.functions
         # A batch is one object, whatever it is; only singles come as a sequence.
         single = isinstance(outputs, (list, tuple))
-        if isinstance(outputs, Draws) and np.ndim(outputs.weights) == 2:  # so many effective sizes
+        if isinstance(outputs, Draws) and (np.ndim(outputs.weights) == 2 or outputs.lost):  # so many effective sizes
             outputs, single = outputs.members(), True
         self.outputs: OneByOne | Together = OneByOne(self, outputs) if single else Together(self, outputs)
 
@@ -321,7 +322,7 @@ class OneByOne:
         self.block, self.members = block, outputs
         self.whole = stack(outputs)
         self.kind = type(outputs[0].origin).__name__
-        self.lost: dict[int, str] = {}
+        self.lost = {j: one.lost[0] for j, one in enumerate(outputs) if 0 in one.lost}
 
     def _stream(self, j: int) -> Generator:
         return self.block.streams.generator("statistic", int(self.block.index[j]))
@@ -399,7 +400,9 @@ def chains_of(draws: Draws) -> int:
 
 def law_of(distribution: Any, f: TestFunction) -> Law | None:
     """Return the exact law of a function of theta alone under a belief or a batch of outputs, or None."""
-    return None if distribution.marginal is None or f.sees != "theta" else distribution.marginal(f)
+    if distribution.marginal is None or f.sees != "theta":
+        return None
+    return need_law(distribution.marginal(f), f.name, distribution.origin)
 
 
 def spaced(values: Any) -> Any:

@@ -20,7 +20,7 @@ from ..values import Numbers, take, width
 from .block import Block, fitting
 from .record import Replicates
 from .reducers.weak import reference_size, reference_values
-from .simulate import OnFailure, Recorder, raise_failure, singles
+from .simulate import OnFailure, Recorder, need_on_failure, raise_failure, singles
 
 _NO_BELIEF = "weak level not tested: pass belief= to compare with mu0."
 #: Numbers read at once.
@@ -63,10 +63,15 @@ def replicates_from_draws(
     >>> replicates_from_draws(theta, draws, f=lambda t: t).rank.ravel()
     array([0, 1])
     """
+    need_on_failure(on_failure)
     truth = _numeric(theta, "theta")
     n = _length(truth)
     # Arrays of unequal lengths cannot be one array; they are ranked one by one.
-    outputs: Any = list(draws) if _ragged(draws) else _numeric(draws, "draws")
+    outputs: Any = (
+        [_numeric(part, f"draws[{i}]", first="draws") for i, part in enumerate(draws)]
+        if _ragged(draws)
+        else _numeric(draws, "draws")
+    )
     _need_names(truth, outputs, f)
     most = _fit(truth, outputs, n)
     question = _ArrayQuestion(
@@ -93,7 +98,8 @@ def _blocks(recorder: Recorder, truth: Any, outputs: Any, data: Any, iid: bool, 
     question, streams, n = recorder.question, recorder.streams, _length(truth)
     if isinstance(outputs, list):
         for i in range(n):
-            one = Draws(np.asarray(outputs[i]), iid=iid)
+            # A batch of one: as in larger ones, an output whose weights will not do is lost alone.
+            (one,) = Draws(outputs[i][:, None], iid=iid, weights=weights and weights[i][:, None]).members()
             yield singles(question, streams, [i], [take(truth, i)], (data[i],), (one,))
         return
     # A chunk and its masks fit in memory whatever n is; where it is cut changes no number.
@@ -107,15 +113,31 @@ def _blocks(recorder: Recorder, truth: Any, outputs: Any, data: Any, iid: bool, 
 
 
 def _weights(weights: Any, n: int, outputs: Any) -> Any:
-    """Return a weight per replicate and draw."""
+    """Return a weight per replicate and draw: an array, or a list of them where draws are a list."""
     if weights is None:
         return None
+    if isinstance(outputs, list):
+        return _list_of_weights(weights, outputs)
     many = np.shape(next(iter(outputs.values())) if isinstance(outputs, Mapping) else outputs)[1:2]
-    if isinstance(outputs, list) or np.shape(weights) != (n, *many):
+    found = _numeric(weights, "weights")
+    if isinstance(found, Mapping) or found.shape != (n, *many):
+        arrived = "a dict" if isinstance(found, Mapping) else found.shape
+        raise InvalidStudy(f"weights must have shape (n, M) = {(n, *many)}, one per draw, but {arrived} came.")
+    return found.astype(float)
+
+
+def _list_of_weights(weights: Any, outputs: list[Any]) -> list[Any]:
+    lengths = [len(one) for one in outputs]
+    if not isinstance(weights, (list, tuple, np.ndarray)) or len(weights) != len(outputs):
         raise InvalidStudy(
-            f"weights must have shape (n, M), one per draw, but {np.shape(weights)} came for {n} replicates."
+            f"weights of a list of draws must be a list too, one array of them per replicate, but "
+            f"{type(weights).__name__} came for {len(outputs)} replicates."
         )
-    return np.asarray(weights, float)
+    found = [_numeric(part, f"weights[{i}]", first="draws") for i, part in enumerate(weights)]
+    for i, (part, many) in enumerate(zip(found, lengths, strict=True)):
+        if np.shape(part) != (many,):
+            raise InvalidStudy(f"weights[{i}] must have shape {(many,)}, one per draw, but {np.shape(part)} came.")
+    return [part.astype(float) for part in found]
 
 
 def _datasets(y: Any, n: int) -> Any:
@@ -131,7 +153,7 @@ def _datasets(y: Any, n: int) -> Any:
 
 def _belief(belief: Any, truth: Any) -> Any:
     """Return mu0 as a distribution whose draws are like theta."""
-    mu0 = as_distribution(belief, what="the belief")
+    mu0 = as_distribution(belief, what="the belief", role="belief")
     if mu0.sample is None:
         raise InvalidStudy(f"the belief must be something to draw from, but {type(belief).__name__} cannot.")
     two = take(truth, slice(0, 1))
@@ -200,8 +222,8 @@ def _pooled(truth: Any, draws: Any, most: int = 200) -> Any:
     return pooled if named else pooled[""]
 
 
-def _numeric(value: Any, what: str) -> Any:
-    """Return arrays of numbers, or say what arrived instead."""
+def _numeric(value: Any, what: str, *, first: str = "replicates") -> Any:
+    """Return arrays of numbers, the first axis being that of replicates or draws, or say what arrived instead."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise InvalidStudy(
             f"{what} must have no masked values, but some are; fill them with nan and record the failures."
@@ -216,7 +238,7 @@ def _numeric(value: Any, what: str) -> Any:
         dicts = array.ndim == 1 and array.size and all(isinstance(one, Mapping) for one in array)
         hint = f"; of dicts pass one, {{name: np.stack([one[name] for one in {what}])}}" if dicts else ""
         raise InvalidStudy(
-            f"{what} must be an array of numbers with replicates on axis 0, but {type(value).__name__} of dtype "
+            f"{what} must be an array of numbers with {first} on axis 0, but {type(value).__name__} of dtype "
             f"{array.dtype} and shape {array.shape} arrived{hint}."
         )
     return array
@@ -226,7 +248,15 @@ def _ragged(draws: Any) -> bool:
     """Whether draws are a list of arrays of different lengths."""
     if isinstance(draws, np.ndarray):
         return draws.dtype == object and draws.ndim == 1
-    return isinstance(draws, (list, tuple)) and len({np.shape(part)[:1] for part in draws}) > 1
+    return isinstance(draws, (list, tuple)) and len({_count(part) for part in draws}) > 1
+
+
+def _count(part: Any) -> int:
+    """Return how many draws a part of a list has; -1 if it has none to count."""
+    try:
+        return -1 if isinstance(part, (str, Mapping)) else len(part)
+    except TypeError:
+        return -1
 
 
 def _length(value: Any) -> int:
@@ -289,7 +319,11 @@ def _fit_named(truth: Any, draws: Any, n: int) -> int:
 
 
 def _fit_ragged(truth: NDArray[Any], draws: Any, n: int) -> int:
-    bad = [i for i, part in enumerate(draws) if np.shape(part)[1:] != truth.shape[1:] or len(part) == 0]
+    bad = [
+        i
+        for i, part in enumerate(draws)
+        if np.ndim(part) != truth.ndim or np.shape(part)[1:] != truth.shape[1:] or len(part) == 0
+    ]
     if len(draws) != n or bad:
         raise InvalidStudy(
             f"a list of draws needs one array of shape {('M', *truth.shape[1:])} per replicate, but {len(draws)} came "

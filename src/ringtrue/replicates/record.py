@@ -21,6 +21,8 @@ from ..values import Floats, Ints
 
 #: Arrays under this name are truths and draws that were to be kept: large, and of no use to a judgement.
 KEPT = "kept/"
+#: Arrays under this name are what samplers say of themselves, one number each: nan for a replicate that says nothing.
+DIAGNOSTIC = "diagnostic/"
 
 
 @dataclass(frozen=True)
@@ -253,6 +255,10 @@ class Replicates:
         first = {(failure.stage, failure.error): failure for failure in reversed(self.failures)}
         return [(f"{stage}: {error}", many, first[stage, error]) for (stage, error), many in groups.most_common()]
 
+    def replay_of(self, failure: Failure) -> str | None:
+        """Return the call that runs a lost replicate alone; None if it would be another, since nothing is seeded."""
+        return failure.replay if self.header.reproducible else None
+
     def __iter__(self) -> Iterator[Any]:
         raise TypeError("Replicates is not iterable; use its attributes u, z, rank, draws, failures.")
 
@@ -324,7 +330,7 @@ class Gathering:
                     array[one.replicate - self.first] = np.nan
 
     def replicates(self, reference: Floats | None = None) -> Replicates:
-        """Return the record; arrays that only some of its replicates have are left out."""
+        """Return the record; arrays that only some of its replicates have are left out, but for diagnostics."""
         for one in self._fields.values():
             if one.name not in self._arrays:
                 shape = (len(self.header.functions),) if one.axes else ()
@@ -338,7 +344,8 @@ class Gathering:
     def _is_whole(self, name: str) -> bool:
         if name in self._uneven:
             return False
-        return name in self._fields or not (self._missing(name) & ~self._absent).any()
+        known = name in self._fields or name.startswith(DIAGNOSTIC)
+        return known or not (self._missing(name) & ~self._absent).any()
 
     def _missing(self, name: str) -> NDArray[np.bool_]:
         """Return which replicates an array did not come for."""

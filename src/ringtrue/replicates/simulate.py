@@ -16,6 +16,7 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
+from ..distributions import Draws
 from ..errors import InvalidStudy, NoRoute, ReplicateFailed
 from ..functions import printable
 from ..question.study import Question, Study, at_least
@@ -186,6 +187,12 @@ def replay(study: Study, replicate: int) -> tuple[Any, Any, Any]:
     """
     need_study(study)
     i = at_least(0, "replicate", replicate)
+    if not study.reproducible:
+        raise InvalidStudy(
+            f"replicate {i} cannot be run again, because this study was declared with reproducible=False; take all "
+            f"randomness from the rng that ringtrue hands over and leave reproducible= out, or read the traceback in "
+            f".failures of a run with on_failure='record'."
+        )
     try:
         block = simulate(study, i // (study.batch or 1))
         reduce(block)
@@ -195,6 +202,12 @@ def replay(study: Study, replicate: int) -> tuple[Any, Any, Any]:
     members = block.outputs.members
     output = block.outputs.whole if members is None else members[j]
     return take(block.theta, j), take(block.y, j), output.origin
+
+
+def need_on_failure(on_failure: Any) -> None:
+    """Refuse what says nothing about failures."""
+    if on_failure not in ("raise", "record"):
+        raise InvalidStudy(f"on_failure must be 'raise' or 'record', but {on_failure!r} arrived.")
 
 
 def need_study(study: Any) -> None:
@@ -260,6 +273,8 @@ def _simulated(study: Study, streams: Streams, block: int) -> tuple[Any, Any, An
         raise Raised("model", error) from error
     try:
         output = study.learn(copied(y), partial(streams.generator, "procedure", block))
+        if study.batch is None:
+            _need_single(output)
     except Exception as error:
         raise Raised("procedure", error) from error
     return theta, y, output.copied() if study.batch is None else output
@@ -275,6 +290,22 @@ def _truth(study: Study, streams: Streams, block: int) -> tuple[Any, Any]:
     if study.batch is not None:
         return theta, y
     return take(theta, 0), None if y is None else y[0]
+
+
+def _need_single(output: Any) -> None:
+    """Refuse what only a batch has, a weight or a diagnostic per output: other axes of draws are the parameter's."""
+    if not isinstance(output, Draws):
+        return
+    if np.ndim(output.weights) > 1 or output.lost:
+        raise InvalidStudy(
+            f"weights must have shape ({output.size},), one per draw, but a single output came with "
+            f"{(output.size, output.batch)}, one per draw and output of a batch."
+        )
+    if several := [name for name, value in output.diagnostics.items() if np.ndim(value)]:
+        raise InvalidStudy(
+            f"diagnostics of a single output must be one number each, but {several[0]!r} has {output.batch}; of "
+            f"several numbers pass the worst."
+        )
 
 
 def _need_batch(y: Any, output: Any, size: int) -> None:

@@ -83,7 +83,7 @@ class Cause:
     cause: str
     count: int
     replicate: int
-    replay: str
+    replay: str | None
     traceback: str
 
 
@@ -193,9 +193,11 @@ def _mend(result: Result, k: int, about: Mapping[str, Interval]) -> Iterator[str
 def _on_failures(replicates: Replicates) -> Iterator[str]:
     if replicates.failures:
         _, many, one = replicates.causes()[0]
+        again = replicates.replay_of(one)
+        seen = f"is replayed by {again}" if again else f"was first seen in replicate {one.replicate}"
         yield (
             f"Mend the failures: {len(replicates.failures)} of {replicates.n} replicates were lost, and the verdict "
-            f"must hold whatever they would have been. The commonest cause ({many}) is replayed by {one.replay}."
+            f"must hold whatever they would have been. The commonest cause ({many}) {seen}."
         )
 
 
@@ -341,7 +343,8 @@ def causes(replicates: Replicates) -> tuple[list[Cause], int]:
     """Return the failures by cause with one traceback each, and how many failures have further causes."""
     every = replicates.causes()
     shown = [
-        Cause(short(cause, _ERROR), many, one.replicate, one.replay, _ends(one)) for cause, many, one in every[:CAUSES]
+        Cause(short(cause, _ERROR), many, one.replicate, replicates.replay_of(one), _ends(one))
+        for cause, many, one in every[:CAUSES]
     ]
     return shown, sum(many for _, many, _ in every[CAUSES:])
 

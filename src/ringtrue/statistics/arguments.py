@@ -1,6 +1,7 @@
 """What arrives, checked: a refusal says what was expected, what arrived and what to do."""
 
 import math
+from typing import Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,6 +10,21 @@ from ..errors import InvalidStudy
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+def need_number(**given: Any) -> None:
+    """Refuse what is no single number.
+
+    Examples
+    --------
+    >>> need_number(bias="0.1")
+    Traceback (most recent call last):
+    ringtrue.errors.InvalidStudy: bias must be a number, but '0.1' arrived.
+    """
+    for name, value in given.items():
+        # Not by a list of types: other libraries have numbers of their own, and arrays without axes.
+        if not isinstance(value, SupportsFloat) or np.shape(np.asarray(value)):
+            raise InvalidStudy(f"{name} must be a number, but {value!r} arrived.")
 
 
 def need_fraction(**given: float) -> None:
@@ -20,6 +36,7 @@ def need_fraction(**given: float) -> None:
     Traceback (most recent call last):
     ringtrue.errors.InvalidStudy: confidence must lie strictly between 0 and 1, but 95 arrived; for 95 % pass 0.95.
     """
+    need_number(**given)
     for name, value in given.items():
         if not 0 < value < 1:
             raise InvalidStudy(f"{name} must lie strictly between 0 and 1, but {value!r} arrived; for 95 % pass 0.95.")
@@ -34,6 +51,7 @@ def need_count(least: int, **given: float) -> None:
     Traceback (most recent call last):
     ringtrue.errors.InvalidStudy: draws must be a whole number, at least 1, but 0 arrived.
     """
+    need_number(**given)
     for name, value in given.items():
         # Not "value < least": nan compares false with everything and must be refused.
         if not value >= least or value % 1:

@@ -18,7 +18,7 @@ from typing import Literal, get_args
 from scipy import special
 
 from ..errors import InvalidStudy
-from .arguments import need_count, need_fraction
+from .arguments import need_count, need_fraction, need_number
 from .effects import rank_efficiency
 from .roots import Bracket, narrow
 
@@ -247,7 +247,9 @@ def plan_certificate(
     >>> plan_certificate().n, plan_certificate(parameters=10, draws=99).n
     (884, 1601)
     """
-    for name, tolerance in {"spread": spread, "bias": bias, "coverage": coverage}.items():
+    tolerances = {"spread": spread, "bias": bias, "coverage": coverage}
+    need_number(**tolerances)
+    for name, tolerance in tolerances.items():
         if not tolerance > 0:
             raise InvalidStudy(f"the tolerance on {name} must be positive (inf for none), got {tolerance}")
     need_fraction(alpha=alpha)
@@ -289,6 +291,7 @@ def _the_effect(**asked: float | None) -> tuple[str, float]:
     given = {name: size for name, size in asked.items() if size is not None}
     if len(given) != 1:
         raise InvalidStudy(f"expected exactly one of spread, bias and eta, got {sorted(given) or 'none'}")
+    need_number(**given)
     ((effect, size),) = given.items()
     if effect != "bias" and not (0 < size < math.inf and size != 1):
         raise InvalidStudy(f"{effect} must be positive, finite and not 1 (1 is calibrated), got {size}")

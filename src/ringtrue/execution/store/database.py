@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import StoreBusy, StoreDamaged, StoreError
+from ..paths import as_path
 from .codec import Row, Unreadable
 
 PathLike = str | os.PathLike[str]
@@ -98,7 +99,7 @@ class Lock:
 
 def writable_place(path: PathLike) -> Path:
     """Return where a store may be written."""
-    whole = Path(path).resolve()
+    whole = as_path(path, "a store").resolve()
     if whole.is_dir():
         raise StoreError(
             f"a store is a file, but {path} is a directory; pass a file in it, such as {whole / 'run.db'}."
@@ -110,7 +111,7 @@ def writable_place(path: PathLike) -> Path:
 
 def existing_file(path: PathLike) -> Path:
     """Return where a store is."""
-    whole = Path(path).resolve()
+    whole = as_path(path, "a store").resolve()
     if whole.is_dir():
         raise StoreError(f"a store is a file, but {path} is a directory; pass the file.")
     if not whole.exists():

@@ -6,6 +6,7 @@ The versions and fingerprints of all who wrote go along. This module computes no
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,8 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ...errors import StoreDamaged, StoreError, StoreMismatch
-from ...replicates.record import Replicates, join
+from ...replicates.record import DIAGNOSTIC, Replicates, join
 from ...replicates.reducers import fields
 from . import codec, identity, ranges
 from .codec import Row, Unreadable
@@ -46,6 +49,8 @@ def merge(paths: Iterable[PathLike], out: PathLike) -> None:
 
     Replicates that several of them have must be the same in all.
     """
+    if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable):
+        raise TypeError(f"merge needs a list of the stores to put together, but {paths!r} arrived; pass [{paths!r}].")
     out = absent_file(out)
     with contextlib.ExitStack() as opened:
         stores = [opened.enter_context(Store.read(path)) for path in paths]
@@ -121,8 +126,9 @@ def _apart(store: Store) -> str:
 
 def _content(record: Replicates) -> Any:
     """Return what must be the same wherever a replicate was computed; tracebacks name places."""
-    # Ranks of members are dropped where replicates side by side do not all have them.
-    arrays = {name: part.tobytes() for name, part in record.arrays.items() if name != "members"}
+    # Ranks of members are dropped where replicates side by side do not all have them, and diagnostics are filled up.
+    silent = {name for name, part in record.arrays.items() if name.startswith(DIAGNOSTIC) and np.isnan(part).all()}
+    arrays = {name: part.tobytes() for name, part in record.arrays.items() if name not in {"members", *silent}}
     return arrays, [(one.replicate, one.stage, one.error) for one in record.failures]
 
 

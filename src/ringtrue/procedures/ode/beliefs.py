@@ -76,7 +76,7 @@ class SolutionBelief(Distribution):
         drawn: dict[str, Any] = {}
         for name in ("parameters", "initial"):
             if (law := getattr(self, name)) is not None:
-                values = as_distribution(law, what="the belief").sample(m, rng)
+                values = as_distribution(law, what="the belief", role="belief").sample(m, rng)
                 drawn[name] = np.asarray(values, float).reshape(m, -1)
         return ReferenceSolutions(replace(self.problem, **drawn), self.tolerance)
 

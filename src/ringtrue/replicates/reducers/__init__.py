@@ -6,7 +6,7 @@ Nothing else has to know of it: the record carries whatever arrays there are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..block import Block, Uneven
-from ..record import Field
+from ..record import DIAGNOSTIC, Field
 
 
 class Reducer(Protocol):
@@ -53,8 +53,17 @@ def reduce(block: Block, keep: str | None = None) -> dict[str, NDArray[Any]]:
         return {name: array for one in reducers(keep) for name, array in one(block).items()}
     except Uneven:
         parts = [reduce(block.alone(j), keep) for j in range(block.b)]
-    forms = {name: {part[name].shape[1:] if name in part else None for part in parts} for name in parts[0]}
-    return {name: np.concatenate([part[name] for part in parts]) for name, form in forms.items() if len(form) == 1}
+    return _of_all(parts)
+
+
+def _of_all(parts: Sequence[Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """Put replicates that were reduced alone side by side: the arrays that all of them have in one form."""
+    names = dict.fromkeys(name for part in parts for name in part)
+    # A sampler that says nothing of itself in one replicate does not silence the others.
+    blank = {name: np.full(1, np.nan) for name in names if name.startswith(DIAGNOSTIC)}
+    whole = [{**blank, **part} for part in parts]
+    forms = {name: {part[name].shape[1:] if name in part else None for part in whole} for name in names}
+    return {name: np.concatenate([part[name] for part in whole]) for name, form in forms.items() if len(form) == 1}
 
 
 reducers()  # the files of this folder are imported with it

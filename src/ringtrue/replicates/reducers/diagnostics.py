@@ -10,14 +10,11 @@ from numpy.typing import NDArray
 
 from ...distributions import Draws
 from ..block import Block
-from ..record import Field
-
-#: How their arrays are named.
-DIAGNOSTIC = "diagnostic/"
+from ..record import DIAGNOSTIC, Field
 
 
 class Diagnostics:
-    """One array per name, one number per replicate; nothing where not all outputs of a block have it."""
+    """One array per name, one number per replicate; nan where an output does not have it."""
 
     fields: tuple[Field, ...] = ()
     keep = None
@@ -26,17 +23,11 @@ class Diagnostics:
         """Return the numbers by name."""
         whole = block.outputs.whole
         if isinstance(whole, Draws):
-            return {
-                f"{DIAGNOSTIC}{name}": np.broadcast_to(np.asarray(value, float), (block.b,))
-                for name, value in whole.diagnostics.items()
-            }
-        members = block.outputs.members or ()
-        if not members or not all(isinstance(one, Draws) and one.diagnostics for one in members):
-            return {}
-        common = set.intersection(*(set(one.diagnostics) for one in members))
+            return {f"{DIAGNOSTIC}{name}": np.broadcast_to(x, (block.b,)) for name, x in whole.diagnostics.items()}
+        said = [one.diagnostics if isinstance(one, Draws) else {} for one in block.outputs.members or ()]
         return {
-            f"{DIAGNOSTIC}{name}": np.array([float(one.diagnostics[name]) for one in members])
-            for name in sorted(common)
+            f"{DIAGNOSTIC}{name}": np.array([float(one.get(name, np.nan)) for one in said])
+            for name in sorted(set().union(*said))
         }
 
 
