@@ -20,6 +20,7 @@ from ..statistics import effects
 from ..statistics.effects import SpreadAndBias
 from ..statistics.effects.ranks import LARGEST, SMALLEST, cells_of, kernel_of, weights_of
 from ..statistics.effects.spread import HUGE
+from . import chains
 from .column import Column
 
 Floats = NDArray[np.float64]
@@ -160,6 +161,8 @@ def diagnose(column: Column) -> Diagnosis:
 
 
 def _diagnosed(column: Column, confidence: float) -> Diagnosis:
+    if column.chains:  # positions among draws of chains do not tell a shape
+        return Diagnosis("plain", chains.spread_and_bias(column, confidence=confidence))
     draws, values = column.draws, _values(column)
     if draws is None and float(np.mean(np.abs(values) == _ROUNDS)) > _SHARE:
         return Diagnosis("plain", fit_of_all(column, confidence))
@@ -187,7 +190,7 @@ def far_out(column: Column) -> tuple[Diagnosis, Outliers] | None:
     3
     """
     draws, values = column.draws, _values(column)
-    if values.size < 3 or draws == 1:
+    if values.size < 3 or draws == 1 or column.chains:
         return None
     # By a fit of bounded influence first: outliers inflate the usual one until none of them stands out.
     wild = _wild(column, values)

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 from ...statistics.effects import Interval
+from ..chains import too_slow
 from ..measures import without_losses
 from ..text import counted, decimals, format_p, number, percent
 from ..verdict import SIZES, Tolerance, least_known, needed, one_draw, shrinking, usual_draws
@@ -44,6 +45,8 @@ def _open(findings: Findings) -> str:
         return "but one draw per replicate cannot tell the spread; return more draws, 19 or more"
     if ran.failures:
         return f"but {_lost(findings)}"
+    if too_slow(ran):
+        return "but the chains are worth too few draws each to show how wide the outputs are; run them longer"
     if kept < 4:
         return f"but {counted(kept, 'replicate')} {'tells' if kept == 1 else 'tell'} next to nothing{_more(findings)}"
     worst = least_known(measures, findings.tolerance)
