@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 #: R-hat above which chains are counted; and above which, in so many of all replicates, they are said to disagree.
 _RHAT, _APART, _MANY = 1.05, 1.3, 0.5
+#: Draws that a single chain must be worth to be cut into two. The gap between them is then about one autocorrelation
+#: time; at 6 the level was right up to n = 4000, at 4.5 it was lost (AR(1) chains of 40 to 1000 draws).
+_SEPARATE = 10.0
 #: The chance that independent draws are taken for chains.
 FALSE_ALARM = 1e-6
 
@@ -41,8 +44,8 @@ def test(column: Column, rng: Callable[[], np.random.Generator]) -> ChainTest:
 
 
 def chained(column: Column) -> Chained | None:
-    """Return what tests and sizes need; None if only some replicates have it, or an older version ran them."""
-    if f"{OF_CHAINS}differences" not in column.replicates.arrays:
+    """Return what tests and sizes need; None if it was not kept of all replicates, or single chains are too slow."""
+    if f"{OF_CHAINS}differences" not in column.replicates.arrays or _inseparable(column):
         return None
     length = column.array(f"{OF_CHAINS}length")
     differences, below, noise = (column.array(f"{OF_CHAINS}{name}") for name in ("differences", "below", "noise"))
@@ -54,6 +57,13 @@ def chained(column: Column) -> Chained | None:
         np.ptp(table(int(length.max())), axis=0),
         column.lost,
     )
+
+
+def _inseparable(column: Column) -> bool:
+    """Whether outputs are single chains that are worth too few draws for their two ends to be independent."""
+    single = column.replicates.arrays["chain_count"][column.rows] == 1
+    size = column.array(f"{OF_CHAINS}size")[single]
+    return bool(single.any() and not np.median(size) >= _SEPARATE)
 
 
 def spread_and_bias(column: Column, *, confidence: float) -> SpreadAndBias:
@@ -105,8 +115,8 @@ def need_independent(replicates: Replicates) -> None:
         return
     found = statistics.serial_dependence(serial[replicates.rows])
     if found.pvalue < FALSE_ALARM:
-        name, draws = replicates.functions[found.function].name, int(np.median(replicates.draws))
-        which = "neighbouring draws" if found.lag == 1 else "every other draw"
+        name, draws = replicates.functions[found.function].name, int(np.median(replicates.draws[replicates.rows]))
+        which = "neighbouring draws" if found.lag == 1 else "draws two apart"
         raise InvalidStudy(
             f"draws must be independent unless you say otherwise, but {which} of {name!r} have rank correlation "
             f"{found.correlation(min(draws, 200)):.2g}; if they are Markov chains pass chains= (to check_draws, or as "
@@ -123,7 +133,10 @@ def notes(replicates: Replicates) -> list[str]:
     worst, least = _worst(rhat[rows]), _least(size[rows])
     lines = []
     if (replicates.arrays["chain_count"][rows] == 1).any():
-        lines.append("a single Markov chain was cut into two, its first and last 45 %, which is approximate.")
+        lines.append(
+            f"a single Markov chain was cut into two, its first and last 45 %, which is approximate; one that is worth "
+            f"fewer than {_SEPARATE:g} draws is not tested."
+        )
     known = worst[~np.isnan(worst)]
     if known.size:
         low, middle, high = np.quantile(known, [0, 0.5, 1], method="nearest")
@@ -161,7 +174,8 @@ def trouble(replicates: Replicates) -> str:
 
 def _worst(rhat: Floats) -> Floats:
     """Return the largest over test functions; nan if none is known."""
-    return np.asarray(np.where(np.isnan(rhat).all(axis=1), np.nan, np.nan_to_num(rhat, nan=-np.inf).max(axis=1)))
+    known = ~np.isnan(rhat)
+    return np.asarray(np.where(known.any(axis=1), np.where(known, rhat, -np.inf).max(axis=1), np.nan))
 
 
 def _least(size: Floats) -> Floats:

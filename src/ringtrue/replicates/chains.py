@@ -100,7 +100,7 @@ class Placed:
     @cached_property
     def _order(self) -> NDArray[np.intp]:
         """The places of all draws of a replicate, from the smallest."""
-        return np.argsort(self.chains.reshape(len(self.truth), -1), axis=1, kind="stable")
+        return np.argsort(self.chains.reshape(len(self.truth), -1), axis=1)
 
     @cached_property
     def _owner(self) -> NDArray[np.intp]:
@@ -252,8 +252,8 @@ def _time(centred: Floats, within: Floats, total: Floats) -> Floats:
 
 def _autocorrelation(centred: Floats, lag: int, within: Floats, total: Floats) -> Floats:
     half = centred.shape[2]
-    products = centred[:, :, : half - lag] * centred[:, :, lag:]
-    covariance = products.sum(axis=2).mean(axis=1) / (half - 1)
+    products = np.einsum("rcl,rcl->rc", centred[:, :, : half - lag], centred[:, :, lag:])
+    covariance = products.mean(axis=1) / (half - 1)
     return np.asarray(1 - (within - covariance) / total)
 
 

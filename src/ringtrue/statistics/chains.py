@@ -26,6 +26,8 @@ _LABELS = 999
 _FLAT = 1e-10
 #: Chains worth fewer draws than this, each, do not show how wide the output is.
 WORTH = 2.0
+#: Fewer replicates say nothing of size.
+_FEWEST = 4
 #: The nominal coverage.
 NOMINAL = 0.9
 
@@ -122,7 +124,7 @@ def label_test(members: Floats, rng: Generator) -> ChainTest:
     spread = np.einsum("imf,img->fg", centred / many[:, None, None], centred)
     # Each row is a choice of labels: the true one first.
     labels = np.concatenate([np.zeros((1, len(many)), np.intp), _labels(many, rng)])
-    sums = np.stack([centred[np.arange(len(many)), row].sum(axis=0) for row in labels])
+    sums = centred[np.arange(len(many)), labels].sum(axis=1)
     unit = np.sqrt(np.maximum(np.diag(spread), 1e-300))
     largest = np.max(np.abs(sums) / unit, axis=1)
     quadratic = np.einsum("bf,fg,bg->b", sums, np.linalg.pinv(spread, rcond=1e-8, hermitian=True), sums)
@@ -219,8 +221,8 @@ class Chained:
 
     @property
     def slow(self) -> bool:
-        """Whether chains are worth too few draws, each, to show how wide the output is."""
-        return not 1 / max(reference_noise(*self.noise.mean(axis=0)), 1e-300) >= WORTH
+        """Whether chains are worth too few draws, each, or are too few, to show how wide the output is."""
+        return self.n < _FEWEST or WORTH * reference_noise(*self.noise.mean(axis=0)) > 1
 
 
 def reference_noise(square: float, of_chains: float) -> float:
@@ -260,7 +262,7 @@ def spread_and_bias(chained: Chained, *, confidence: float) -> SpreadAndBias:
     >>> round(spread_and_bias(flat, confidence=0.95).spread.estimate, 6)
     1.0
     """
-    if chained.slow or chained.n < 4:
+    if chained.slow:
         return SpreadAndBias.from_ends((math.nan, 0.0, math.inf), (math.nan, -math.inf, math.inf))
     cut, inputs = _cut(chained.length), chained.inputs
     mean = inputs.mean(axis=0)
@@ -355,7 +357,7 @@ def coverage(chained: Chained, *, confidence: float) -> Interval:
     of the output differs from 90 % by, but for the noise of the chain; it is divided by what the noise leaves of a
     small error of spread.
     """
-    if chained.slow or chained.n < 4:
+    if chained.slow:
         return Interval("coverage", math.nan, 0.0, 1.0, NOMINAL)
     inside = (chained.below[:, -1] - chained.below[:, 0]) / _left(chained)
     reach = _reach(inside, confidence) + chained.lost / (chained.n + chained.lost) / _left(chained)
@@ -376,7 +378,7 @@ def distance(chained: Chained, *, confidence: float) -> Interval:
 
     The noise of the reference smooths errors; what it leaves of one of spread is 1 / (1 + v), which is made up for.
     """
-    if chained.slow or chained.n < 4:
+    if chained.slow:
         return Interval("KS distance", math.nan, 0.0, 1.0, 0.0)
     makes_up = 1 + reference_noise(*chained.noise.mean(axis=0))
     each = 1 - (1 - confidence) / chained.below.shape[1]

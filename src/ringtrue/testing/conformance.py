@@ -170,7 +170,7 @@ def _same_draws(study: Study, block: Block, output: Any) -> None:
 def _independent(output: Any, values: Floats) -> Floats:
     """Keep values of Markov chains that are far apart: at twice the time that a draw of theirs is worth."""
     members = output.outputs if isinstance(output, Batch) else [output]
-    chains = any(isinstance(one, Draws) and not one.iid for one in members)
+    chains = any(isinstance(one, Draws) and one.chains for one in members)
     if not chains:
         return values
     # Two draws one such time apart still have correlation e^-2. The step is odd, or it would pick the same phase of a

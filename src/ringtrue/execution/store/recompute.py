@@ -52,8 +52,10 @@ def _order(stored: Replicates) -> dict[str, Any]:
     """Return what the draws of a run are: so many chains, or independent."""
     if not np.any(stored.treated & CHAINS):
         return {"iid": True}
-    count = stored.arrays.get("chain_count", np.empty(0))[stored.rows]
-    many = set(count.tolist())
+    count = stored.arrays.get("chain_count")
+    if count is None:  # written by a version that did not tell one chain from several
+        return {"iid": False}
+    many = set(count[stored.rows].tolist())
     if len(many) != 1:
         raise InvalidStudy("the stored outputs must be equally many chains each to ask about them, but they are not.")
     return {"chains": int(many.pop())}

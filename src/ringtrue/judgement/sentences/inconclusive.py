@@ -45,10 +45,10 @@ def _open(findings: Findings) -> str:
         return "but one draw per replicate cannot tell the spread; return more draws, 19 or more"
     if ran.failures:
         return f"but {_lost(findings)}"
-    if too_slow(ran):
-        return "but the chains are worth too few draws each to show how wide the outputs are; run them longer"
     if kept < 4:
         return f"but {counted(kept, 'replicate')} {'tells' if kept == 1 else 'tell'} next to nothing{_more(findings)}"
+    if too_slow(ran):
+        return "but the chains are worth too few draws to tell how wide outputs are; run longer ones, or several of each"
     worst = least_known(measures, findings.tolerance)
     more = _more(findings).replace(_called(worst), "it")
     return f"but {_called(worst)} is known only to within {_known_span(worst)}{more}"
