@@ -432,7 +432,7 @@ def test_draws_that_follow_each_other_stop_the_call_unless_something_is_said() -
     result = rt.check_draws(theta, draws, iid=False, f=rt.identity)
     # Its two ends are alike, so that it cannot be told from an over-confident output: no verdict is based on it.
     assert (result.verdict, result.pvalue) == (rt.Verdict.INCONCLUSIVE, 1.0)
-    says(result.sentence, "too few draws", "several")
+    says(result.sentence, "too few draws", "more of them")
     assert "cut into two" in str(result)
 
 

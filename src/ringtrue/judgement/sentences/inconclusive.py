@@ -48,7 +48,7 @@ def _open(findings: Findings) -> str:
     if kept < 4:
         return f"but {counted(kept, 'replicate')} {'tells' if kept == 1 else 'tell'} next to nothing{_more(findings)}"
     if too_slow(ran):
-        return "but the chains are worth too few draws to tell how wide outputs are; run longer ones, or several of each"
+        return "but the chains are worth too few draws to tell how wide outputs are; run them longer, or more of them"
     worst = least_known(measures, findings.tolerance)
     more = _more(findings).replace(_called(worst), "it")
     return f"but {_called(worst)} is known only to within {_known_span(worst)}{more}"
