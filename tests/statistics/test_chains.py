@@ -47,6 +47,7 @@ def test_features_that_do_not_vary_are_left_out() -> None:
     doubled = np.column_stack([rows, rows, np.zeros(200)])
     assert chains._quadratic(doubled, 199.0) == pytest.approx(chains._quadratic(rows, 199.0), rel=1e-9)
     assert difference_test(np.zeros((100, 4))).pvalue == 1.0
+    assert difference_test(np.full((100, 4), 1e-16)).pvalue == 1.0
 
 
 def test_lost_replicates_can_only_enlarge_the_p_value() -> None:

@@ -24,6 +24,8 @@ FEW = 60
 _LABELS = 999
 #: Directions in which features vary less than this share of the largest count as none.
 _FLAT = 1e-10
+#: Differences smaller than this are rounding.
+_ROUNDING = 1e-9
 #: Chains worth fewer draws than this, each, do not show how wide the output is.
 WORTH = 2.0
 #: Fewer replicates say nothing of size.
@@ -71,6 +73,7 @@ def difference_test(differences: Floats, *, reach: Floats | None = None, lost: i
     >>> difference_test(np.array([[1.0], [-1.0]] * 50)).pvalue
     1.0
     """
+    differences = _without_rounding(differences)
     total, squares = differences.sum(axis=0), np.square(differences).sum(axis=0)
     degrees = np.array([freedom(column) for column in differences.T])
     if lost:
@@ -83,6 +86,12 @@ def difference_test(differences: Floats, *, reach: Floats | None = None, lost: i
         return ChainTest(f"chains, worst case of {lost} lost", float(each.max()), min(1.0, of_largest))
     quadratic = _quadratic(differences, float(degrees.min()))
     return ChainTest("chains", float(each.max()), min(1.0, 2 * of_largest, 2 * quadratic))
+
+
+def _without_rounding(differences: Floats) -> Floats:
+    """Return differences of features, which are of order one, with what is left of equal ones set to zero."""
+    # Rounding always goes the same way for the same numbers: divided by its own spread it would be evidence.
+    return np.asarray(np.where(np.abs(differences) < _ROUNDING, 0.0, differences))
 
 
 def _quadratic(differences: Floats, degrees: float) -> float:
@@ -121,6 +130,7 @@ def label_test(members: Floats, rng: Generator) -> ChainTest:
     many = there.sum(axis=1)
     filled = np.where(there[:, :, None], members, 0.0)
     centred = np.where(there[:, :, None], filled - (filled.sum(axis=1) / many[:, None])[:, None], 0.0)
+    centred = _without_rounding(centred)
     spread = np.einsum("imf,img->fg", centred / many[:, None, None], centred)
     # Each row is a choice of labels: the true one first.
     labels = np.concatenate([np.zeros((1, len(many)), np.intp), _labels(many, rng)])
