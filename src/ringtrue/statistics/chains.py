@@ -30,6 +30,8 @@ _ROUNDING = 1e-9
 WORTH = 2.0
 #: Fewer replicates say nothing of size.
 _FEWEST = 4
+#: Of numerical derivatives.
+_STEP = 1e-6
 #: The nominal coverage.
 NOMINAL = 0.9
 
@@ -323,39 +325,43 @@ def _scale(square: float, cut: float) -> float:
 
 def _normal(first: float, second: float, cut: float, start: float) -> tuple[float, float]:
     """Return centre and sd of the normal law with these two moments after cutting off, by Newton's method."""
-    x = np.array([first, math.log(start)])
+    centre, log = first, math.log(start)
     for _ in range(50):
-        if abs(x[1]) > 5 or abs(x[0]) > 20:
+        if abs(log) > 5 or abs(centre) > 20:
             return math.nan, math.inf
-        value = _moments(x[0], math.exp(x[1]), cut)
-        by = [(_moments(*_moved(x, j), cut) - value) / 1e-6 for j in (0, 1)]
-        step = np.linalg.lstsq(np.column_stack(by), np.array([first, second]) - value, rcond=None)[0]
-        x = x + np.clip(step, -0.5, 0.5)
-        if np.abs(step).max() < 1e-10:
+        a, b = _moments(centre, math.exp(log), cut)
+        a_centre, b_centre = (
+            (x - y) / _STEP for x, y in zip(_moments(centre + _STEP, math.exp(log), cut), (a, b), strict=True)
+        )
+        a_log, b_log = (
+            (x - y) / _STEP for x, y in zip(_moments(centre, math.exp(log + _STEP), cut), (a, b), strict=True)
+        )
+        determinant = a_centre * b_log - a_log * b_centre
+        if determinant == 0:
+            return math.nan, math.inf
+        by_centre = ((first - a) * b_log - (second - b) * a_log) / determinant
+        by_log = ((second - b) * a_centre - (first - a) * b_centre) / determinant
+        centre, log = centre + min(max(by_centre, -0.5), 0.5), log + min(max(by_log, -0.5), 0.5)
+        if max(abs(by_centre), abs(by_log)) < 1e-10:
             break
-    return float(x[0]), math.exp(x[1])
+    return centre, math.exp(log)
 
 
-def _moved(x: Floats, place: int) -> tuple[float, float]:
-    moved = x + 1e-6 * np.eye(2)[place]
-    return float(moved[0]), math.exp(moved[1])
-
-
-def _moments(centre: float, sd: float, cut: float) -> Floats:
+def _moments(centre: float, sd: float, cut: float) -> tuple[float, float]:
     """Return mean and mean square of a normal number cut off at both ends.
 
     Examples
     --------
-    >>> _moments(0.0, 1.0, 40.0).tolist()
-    [0.0, 1.0]
+    >>> _moments(0.0, 1.0, 40.0)
+    (0.0, 1.0)
     """
     low, high = (-cut - centre) / sd, (cut - centre) / sd
-    below, above = special.ndtr(low), special.ndtr(-high)
+    below, above = math.erfc(-low / math.sqrt(2)) / 2, math.erfc(high / math.sqrt(2)) / 2
     inside = 1 - below - above
-    at = [math.exp(-x * x / 2) / math.sqrt(2 * math.pi) for x in (low, high)]
-    first = centre * inside + sd * (at[0] - at[1])
-    second = (centre**2 + sd**2) * inside + 2 * centre * sd * (at[0] - at[1]) + sd**2 * (low * at[0] - high * at[1])
-    return np.array([first + cut * (above - below), second + cut**2 * (above + below)])
+    at_low, at_high = (math.exp(-x * x / 2) / math.sqrt(2 * math.pi) for x in (low, high))
+    first = centre * inside + sd * (at_low - at_high)
+    second = (centre**2 + sd**2) * inside + sd * ((2 * centre + sd * low) * at_low - (2 * centre + sd * high) * at_high)
+    return first + cut * (above - below), second + cut**2 * (above + below)
 
 
 def coverage(chained: Chained, *, confidence: float) -> Interval:
