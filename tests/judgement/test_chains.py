@@ -199,3 +199,29 @@ def test_short_single_chains_say_what_they_need() -> None:
     theta = np.zeros(5)
     with pytest.raises(ReplicateFailed, match="at least 3 draws"):
         rt.check_draws(theta, np.random.default_rng(0).normal(size=(5, 2)), iid=False, f=rt.identity)
+
+
+def test_chains_of_unequal_lengths_are_judged_together() -> None:
+    """A list of chains of any lengths is tested; its route says no number."""
+    theta, draws = chains(80, (2, 40), 0.5)
+    lengths = 20 + np.arange(80) % 20
+    result = rt.check_draws(theta, [d[:, :m] for d, m in zip(draws, lengths, strict=True)], chains=2, f=rt.identity)
+    np.testing.assert_array_equal(result.replicates.arrays["chains/length"][:, 0], lengths)
+    assert result.tests[0].route == "chains"
+    assert 0 < result.pvalue <= 1
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (5, 1), (2, 2), (3, 3)], ids=str)
+def test_the_shortest_chains_are_judged(shape: tuple[int, int]) -> None:
+    """Chains of one, two or three draws give a p-value, no exception, and are not said to be stuck."""
+    theta, draws = chains(100, shape, 0.0)
+    result = check(theta, draws)
+    assert 1e-6 < result.pvalue <= 1
+    assert "never moves" not in result.sentence
+
+
+def test_chains_of_a_discrete_quantity_may_stay_where_they_are() -> None:
+    """A rare event that no draw of a chain shows is no stuck chain."""
+    rng = np.random.default_rng(0)
+    result = check((rng.random(200) < 0.02) * 1.0, (rng.random((200, 2, 20)) < 0.02) * 1.0)
+    assert "never moves" not in result.sentence

@@ -156,9 +156,13 @@ def trouble(replicates: Replicates) -> str:
     stuck, rhat = (replicates.arrays.get(f"{OF_CHAINS}{name}") for name in ("stuck", "rhat"))
     if stuck is None or rhat is None:
         return ""
+    from .column import columns_of
+
     rows = replicates.rows
-    still, apart = int((stuck[rows] > 0).any(axis=1).sum()), int((_worst(rhat[rows]) > _APART).sum())
-    n = len(rhat[rows])
+    # A chain of a discrete quantity may well stay where it is.
+    moving = [column.k for column in columns_of(replicates) if not column.repeated]
+    still = int((stuck[rows][:, moving] > 0).any(axis=1).sum())
+    n, apart = len(rhat[rows]), int((_worst(rhat[rows]) > _APART).sum())
     if still:
         return (
             f" In {still} of {counted(n, 'replicate')} a chain never moves, and is worth one draw: see whether the "

@@ -205,8 +205,8 @@ class Placed:
         return agreement(special.ndtri((self.ranks() - 0.375) / (chains * length + 0.25)))
 
     def stuck(self) -> Ints:
-        """Return how many chains of each replicate never move."""
-        return np.asarray((np.ptp(self.chains, axis=2) == 0).sum(axis=1))
+        """Return how many chains of each replicate never move; single draws have nowhere to move to."""
+        return np.asarray(((np.ptp(self.chains, axis=2) == 0) & (self.shape[2] > 1)).sum(axis=1))
 
 
 def agreement(chains: Floats) -> tuple[Floats, Floats]:

@@ -120,7 +120,8 @@ class Replicates:
     treated
         (n,): what was done to draws on the way; see :data:`CHAINS` and :data:`WEIGHTED`.
     arrays
-        All arrays by name, those above and whatever else was kept: ``members``, diagnostics of samplers.
+        All arrays by name, those above and whatever else was kept: ``members``, diagnostics of samplers; of Markov
+        chains ``chain_count`` and, per test function, ``chains/rhat``, ``chains/size`` (effective) and what tests need.
     reference
         f at fresh draws of mu0, (draws, functions); empty where the weak level needs none.
     failures

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...values import Floats
+from ...values import Floats, take
 from ..block import Block
 from ..chains import Placed, cut, serial
 from ..record import OF_CHAINS, Field
@@ -69,8 +69,16 @@ def _neighbours(block: Block) -> Mapping[str, NDArray[Any]]:
     some = block.index < _REPLICATES
     found = np.full((block.b, len(block.functions), 2), np.nan)
     for k in (block.strong if some.any() else ())[:_FUNCTIONS]:
-        found[some, k] = serial(block.draw_values(block.functions[k])[:_DRAWS, some])
+        found[some, k] = serial(_values(block, k)[:, some])
     return {f"{OF_CHAINS}serial": found}
+
+
+def _values(block: Block, k: int) -> Floats:
+    """Return f at the first draws, from what ranking left of it if it left all."""
+    known = block.ranked[k].values
+    if known is not None:
+        return known[:_DRAWS]
+    return block.evaluate(block.functions[k], take(block.outputs.at_hand, slice(0, _DRAWS)), 2)
 
 
 REDUCER = Chains()
