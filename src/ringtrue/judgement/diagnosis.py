@@ -186,7 +186,7 @@ def far_out(column: Column) -> tuple[Diagnosis, Outliers] | None:
     >>> from ringtrue import check_draws
     >>> draws = np.tile(np.arange(-9.0, 10.0), (100, 1))
     >>> truth = np.where(np.arange(100) < 3, 1000.0, np.arange(100) % 10)
-    >>> far_out(Column(check_draws(truth, draws).replicates, 0))[1].count
+    >>> far_out(Column(check_draws(truth, draws, iid=True).replicates, 0))[1].count
     3
     """
     draws, values = column.draws, _values(column)
