@@ -162,7 +162,7 @@ def diagnose(column: Column) -> Diagnosis:
 
 def _diagnosed(column: Column, confidence: float) -> Diagnosis:
     if column.chains:  # positions among draws of chains do not tell a shape
-        return Diagnosis("plain", chains.spread_and_bias(column, confidence=confidence))
+        return Diagnosis("plain", fit_of_all(column, confidence))
     draws, values = column.draws, _values(column)
     if draws is None and float(np.mean(np.abs(values) == _ROUNDS)) > _SHARE:
         return Diagnosis("plain", fit_of_all(column, confidence))
@@ -218,6 +218,8 @@ def _values(column: Column) -> NDArray[Any]:
 
 def fit_of_all(column: Column, confidence: float) -> SpreadAndBias:
     """Return spread and bias with infinite scores as they are, and with a bound if all scores are equal."""
+    if column.chains:
+        return chains.spread_and_bias(column, confidence=confidence)
     fit = effects.spread_and_bias(column.scores, draws=column.draws, confidence=confidence)
     equal = column.draws is None and column.n > 3 and fit.spread.estimate < _EQUAL
     if equal and math.isinf(fit.spread.high):

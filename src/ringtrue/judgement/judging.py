@@ -162,7 +162,13 @@ def judge(
     tolerance
         How large an error may be and still not matter.
     test
-        The uniformity test; the default combination sees bias, spread, shape and outliers.
+        The uniformity test; the default combination sees bias, spread, shape and outliers. Markov chains have a test of
+        their own, whatever is chosen here.
+
+    Raises
+    ------
+    InvalidStudy
+        Among others, if draws clearly follow each other and nobody said whether they are independent or chains.
     """
     need_settings(alpha, tolerance, test)
     _need_replicates(replicates)

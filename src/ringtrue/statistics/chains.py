@@ -274,13 +274,14 @@ def spread_and_bias(chained: Chained, *, confidence: float) -> SpreadAndBias:
     >>> round(spread_and_bias(flat, confidence=0.95).spread.estimate, 6)
     1.0
     """
-    if chained.slow:
+    if chained.n < _FEWEST:
         return SpreadAndBias.from_ends((math.nan, 0.0, math.inf), (math.nan, -math.inf, math.inf))
     cut, inputs = _cut(chained.length), chained.inputs
     mean = inputs.mean(axis=0)
     variance, bias = _fit(mean, cut)
-    if not math.isfinite(variance):
-        return SpreadAndBias.from_ends((math.inf, 0.0, math.inf), (math.nan, -math.inf, math.inf))
+    estimate = math.sqrt(max(variance, 0.0))
+    if chained.slow or not math.isfinite(variance):
+        return SpreadAndBias.from_ends((estimate, 0.0, math.inf), (bias, -math.inf, math.inf))
     slopes = np.array([_slope(mean, cut, place) for place in range(4)])
     influence = (inputs - mean) @ slopes
     # Of lost replicates only the differences count: the noise is that of the chains that came.
@@ -290,7 +291,7 @@ def spread_and_bias(chained: Chained, *, confidence: float) -> SpreadAndBias:
     # On the logarithm of what is seen, which is spread and noise together: there it is nearest to normal.
     factor = math.exp(min(reach[0] / (variance + v), 700.0))
     low, high = (math.sqrt(max(x - v, 0.0)) for x in ((variance + v) / factor, (variance + v) * factor))
-    return SpreadAndBias.from_ends((math.sqrt(max(variance, 0.0)), low, high), (bias, bias - reach[1], bias + reach[1]))
+    return SpreadAndBias.from_ends((estimate, low, high), (bias, bias - reach[1], bias + reach[1]))
 
 
 def _cut(length: float) -> float:
