@@ -137,7 +137,7 @@ def test_exact_outputs_are_ranked_against_draws() -> None:
 FAR: dict[str, tuple[Any, str]] = {
     "points": (lambda belief, y, rng: np.zeros(19), "spread of theta above"),
     "one side": (lambda belief, y, rng: 1000 + rng.normal(size=19), "bias of theta below -"),
-    "wide": (lambda belief, y, rng: np.linspace(-1e6, 1e6, 20), "spread of theta below 0."),
+    "wide": (lambda belief, y, rng: rt.Draws(np.linspace(-1e6, 1e6, 20), iid=True), "spread of theta below 0."),
     "impossible": (lambda belief, y: stats.uniform(20, 1), "coverage of theta 0 %"),
 }
 

@@ -536,11 +536,10 @@ def test_equal_weights_lose_no_draw(m: int) -> None:
 def test_systematic_resampling_is_fair_to_within_one(weights: list[float], seed: int) -> None:
     """Every draw comes as often as its share of the effective size says, rounded up or down."""
     w = np.array(weights) / sum(weights)
-    draws = Draws(np.arange(len(w)), weights=weights, iid=False).equally_weighted(np.random.default_rng(seed))
+    draws = Draws(np.arange(len(w)), weights=weights).equally_weighted(np.random.default_rng(seed))
     times = np.bincount(draws.values, minlength=len(w))
     assert abs(draws.size - 1 / np.sum(w**2)) < 1 + 1e-9
     assert np.all(np.abs(times - draws.size * w) < 1 + 1e-9)
-    assert draws.iid is False
 
 
 def test_unweighted_draws_are_left_alone() -> None:

@@ -11,10 +11,21 @@ RNG = np.random.default_rng(7)
 
 
 def test_chains_make_draws_dependent() -> None:
-    """Draws of chains are not independent, whatever iid says; without chains nothing changes."""
-    assert not Draws(np.zeros(12), chains=3).iid
+    """Draws of chains are not independent, one chain is iid=False, and without either nothing is said."""
+    assert Draws(np.zeros(12), chains=3).iid is False
+    assert Draws(np.zeros(12), iid=False).chains == 1
     assert Draws(np.zeros(12)).chains is None
-    assert Draws(np.zeros(12)).iid
+    assert Draws(np.zeros(12)).iid is None
+
+
+def test_draws_are_not_both_independent_and_chains() -> None:
+    """iid=True and chains= contradict each other; so do weights and chains, whose order resampling would lose."""
+    with pytest.raises(ValueError, match="either independent or chains"):
+        Draws(np.zeros(12), iid=True, chains=3)
+    for said in ({"chains": 3}, {"iid": False}):
+        with pytest.raises(ValueError, match="either weighted or Markov chains"):
+            Draws(np.zeros(12), weights=np.arange(12.0), **said)
+    assert Draws(np.zeros(12), weights=np.ones(12), chains=3).chains == 3
 
 
 @pytest.mark.parametrize("chains", [5, 0, -1, 2.0, True, 24], ids=str)
@@ -28,14 +39,14 @@ def test_members_of_a_batch_are_its_outputs() -> None:
     """The j-th member has the j-th column of the values, of the weights and of the diagnostics."""
     values = {"a": RNG.normal(size=(6, 3)), "b": RNG.normal(size=(6, 3, 2))}
     weights = RNG.random((6, 3))
-    batch = Draws(values, weights=weights, chains=2, diagnostics={"rhat": np.array([1.0, 1.1, 1.2]), "steps": 7})
+    batch = Draws(values, weights=weights, iid=True, diagnostics={"rhat": np.array([1.0, 1.1, 1.2]), "steps": 7})
     members = batch.members()
     assert len(members) == batch.batch == 3
     for j, one in enumerate(members):
         assert np.array_equal(one.values["a"], values["a"][:, j])
         assert np.array_equal(one.values["b"], values["b"][:, j])
         assert one.weights == pytest.approx(weights[:, j] / weights[:, j].sum(), rel=1e-15)
-        assert (one.chains, one.iid) == (2, False)
+        assert (one.chains, one.iid) == (None, True)
         assert {name: float(value) for name, value in one.diagnostics.items()} == {"rhat": 1 + j / 10, "steps": 7.0}
 
 
@@ -79,12 +90,17 @@ def test_rows_of_unequal_length_are_no_draws() -> None:
         Draws([[1, 2], [3]])
 
 
-def test_resampling_keeps_diagnostics_and_order() -> None:
-    """Equal weights by resampling change neither what the sampler said of itself nor that draws are a chain."""
-    draws = Draws(np.arange(8.0), weights=np.arange(1.0, 9.0), chains=2, diagnostics={"rhat": 1.01})
+def test_members_of_chains_are_chains() -> None:
+    """The j-th member of a batch of chains is as many chains."""
+    assert [one.chains for one in Draws(np.zeros((6, 3)), chains=2).members()] == [2, 2, 2]
+
+
+def test_resampling_keeps_diagnostics_and_forgets_the_order() -> None:
+    """Equal weights by resampling do not change what the sampler said of itself; the order means nothing after it."""
+    draws = Draws(np.arange(8.0), weights=np.arange(1.0, 9.0), diagnostics={"rhat": 1.01})
     equal = draws.equally_weighted(np.random.default_rng(0))
     assert dict(equal.diagnostics) == {"rhat": 1.01}
-    assert not equal.iid
+    assert equal.iid is True
 
 
 def test_copies_own_their_arrays() -> None:

@@ -475,40 +475,35 @@ def test_marginal_only_outputs_are_tested_weakly_through_their_law() -> None:
 
 
 @pytest.mark.slow
-def test_thinning_is_part_of_the_result() -> None:
-    """The result of Markov chains says that they were thinned, and that the level is then approximate.
-
-    The autocorrelation time is estimated: calibrated chains of 300 draws at 0.9 are rejected at 5 % in 6 % of the runs
-    of 1000 replicates, and in nearly half of the runs of 4000.
-    """
+def test_what_chains_are_worth_is_part_of_the_result() -> None:
+    """The result of a single chain says that it was cut in two, which is approximate, and what its draws are worth."""
     result = _judged(_study("chain", n=30))
-    assert int(result.replicates.draws.max()) < 400
-    assert re.search("thinned.*approximate", str(result))
+    assert re.search("cut into two.*approximate", str(result))
+    assert re.search("R-hat.*effective size", str(result), re.DOTALL)
 
 
-def test_thinning_broken_twin() -> None:
-    """Chains taken for independent draws look miscalibrated: thinning is what saves the verdict.
+def test_chains_taken_for_independent_broken_twin() -> None:
+    """Chains taken for independent draws look miscalibrated: saying what they are is what saves the verdict.
 
     Of 40 draws at autocorrelation 0.95 the truth is beyond all in 35 % of the replicates where 2 of 41 are allowed, at
     n = 600 thirty standard errors away.
     """
 
     def careless(mu0: Any, y: Any, rng: Any) -> Any:
-        return _chain(y, SD, rng, correlation=0.95).values[:40]
+        return rt.Draws(_chain(y, SD, rng, correlation=0.95).values[:40], iid=True)
 
-    study = _Asked(BELIEF, _model, careless, 600, f=rt.identity)
-    assert _judged(study).verdict is rt.Verdict.MISCALIBRATED
+    def silent(mu0: Any, y: Any, rng: Any) -> Any:
+        return careless(mu0, y, rng).values
+
+    assert _judged(_Asked(BELIEF, _model, careless, 600, f=rt.identity)).verdict is rt.Verdict.MISCALIBRATED
+    with pytest.raises(rt.errors.InvalidStudy, match="neighbouring draws"):
+        _judged(_Asked(BELIEF, _model, silent, 600, f=rt.identity))
 
 
 def test_iid_is_yes_or_no_and_nothing_else() -> None:
-    """A value that only looks like "not independent" is refused, or thins; it is never taken for "independent"."""
-    chain = _chain(0.0, 1.0, np.random.default_rng(1)).values
-    try:
-        output = rt.Draws(chain, iid="no")  # type: ignore[arg-type]
-    except (ValueError, TypeError):
-        return
-    ran = _run(_Asked(BELIEF, lambda theta: theta, lambda mu0, y: output, 2, f=rt.identity))
-    assert int(ran.draws.max()) < 400
+    """A value that only looks like "not independent" is refused; it is never taken for "independent"."""
+    with pytest.raises((ValueError, TypeError), match="iid"):
+        rt.Draws(np.zeros(9), iid="no")  # type: ignore[arg-type]
 
 
 def test_resampling_by_weight_is_part_of_the_result() -> None:

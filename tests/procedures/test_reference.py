@@ -158,11 +158,11 @@ def test_inflation_multiplies_the_variance() -> None:
     assert gaussian.mean == pytest.approx([1.0, 2.0])
     assert gaussian.cov == pytest.approx(np.array([[6.0, 3.0], [3.0, 6.0]]))
     values, weights = np.array([[0.0, 1.0], [4.0, 1.0], [9.0, 7.0]]), np.array([0.2, 0.3, 0.5])
-    draws = inflated(Draws(values, iid=False, weights=weights), 4.0)
+    draws = inflated(Draws(values, iid=True, weights=weights), 4.0)
     assert weights @ draws.values == pytest.approx(weights @ values)
     centred, before = draws.values - weights @ values, values - weights @ values
     assert weights @ centred**2 == pytest.approx(4.0 * (weights @ before**2))
-    assert draws.iid is False
+    assert draws.iid is True
 
 
 def test_impossible_inflation_is_refused() -> None:

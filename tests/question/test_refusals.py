@@ -184,7 +184,7 @@ PAIR = {"a": STUDY, "b": STUDY}
         (lambda: DOORS.check(BELIEF, _model, _bayes, n=5, foo=1), "check takes no"),
         (lambda: DOORS.run(BELIEF, _model, _bayes, n=5, foo=1), "run takes no .* batch, .*, n, .*, seed, .* workers"),
         (lambda: DOORS.run(STUDY, n=5, foo=1), "run takes no"),
-        (lambda: DOORS.check_draws(THETA, DRAWS, foo=1), "check_draws takes no .* alpha, belief, f, .*, y"),
+        (lambda: DOORS.check_draws(THETA, DRAWS, foo=1), "check_draws takes no .* alpha, belief, chains, f, .*, y"),
         (
             lambda: DOORS.compare({"a": _bayes, "b": _bayes}, BELIEF, _model, n=5, foo=1),
             "compare takes no .* confidence",

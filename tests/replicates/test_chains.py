@@ -1,139 +1,148 @@
-"""Autocorrelation times against closed forms, a naive implementation, and what they are for: ranks."""
+"""Chains placed in each other, against definitions, enumeration and closed forms; R-hat, effective size, neighbours."""
+
+from itertools import permutations
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy.special import ndtri
 
-from ringtrue.replicates.chains import autocorrelation_time, stride
-from ringtrue.replicates.positions import among
+from ringtrue.replicates.chains import KNOTS, Placed, agreement, cut, features, serial
 from ringtrue.values import Floats
 
 
-def ar1(rho: float, length: int, columns: int, rng: np.random.Generator) -> Floats:
-    """Return stationary chains x' = rho x + noise with standard normal marginals."""
-    noise = rng.standard_normal((length, columns))
-    chain = np.empty_like(noise)
-    chain[0] = noise[0]
-    for t in range(1, length):
-        chain[t] = rho * chain[t - 1] + np.sqrt(1 - rho**2) * noise[t]
+def ar1(rho: float, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+    """Return stationary chains along the last axis, with standard normal marginals."""
+    chain = rng.standard_normal(shape)
+    for t in range(1, shape[-1]):
+        chain[..., t] = rho * chain[..., t - 1] + np.sqrt(1 - rho**2) * chain[..., t]
     return chain
 
 
-def geyer(x: Floats) -> float:
-    """Return the initial monotone sequence estimate by its definition, in quadratic time."""
-    n, centred = len(x), x - x.mean()
-    acov = [float(centred[: n - k] @ centred[k:]) for k in range(n)]
-    if acov[0] == 0:
-        return 1.0
-    total, least = -1.0, np.inf
-    for even, odd in zip(acov[0 : n - 1 : 2], acov[1::2], strict=True):
-        least = min(least, (even + odd) / acov[0])
-        if least <= 0:
-            break
-        total += 2 * least
-    return max(total, 1.0)
+def by_definition(chains: Floats, truth: float) -> tuple[Floats, Floats]:
+    """Return the differences of features and of indicators of one replicate, loop by loop."""
+    found = []
+    for c, reference in enumerate(chains):
+
+        def place(x: float, reference: Floats = reference) -> float:
+            return float(((reference < x).sum() / 2 + (reference <= x).sum() / 2 + 0.5) / (len(reference) + 1))
+
+        others = [place(x) for j, chain in enumerate(chains) if j != c for x in chain]
+        u = place(truth)
+        of_features = features(np.array(u)) - np.mean([features(np.array(v)) for v in others], axis=0)
+        of_indicators = np.array([float(u <= knot) - np.mean(np.array(others) <= knot) for knot in KNOTS])
+        found.append(np.concatenate([of_features, of_indicators]))
+    mean = np.mean(found, axis=0)
+    return mean[:4], mean[4:]
 
 
-@given(st.lists(st.integers(-5, 5), min_size=2, max_size=40))
-def test_time_is_geyers_initial_monotone_sequence(values: list[int]) -> None:
-    """The fast Fourier estimate is the textbook one."""
-    x = np.array(values, float)
-    assert autocorrelation_time(x[:, None])[0] == pytest.approx(geyer(x), rel=1e-6)
+@given(st.integers(2, 4), st.integers(1, 6), st.integers(1, 3), st.integers(0, 99))
+def test_differences_are_those_of_the_definition(chains: int, length: int, step: int, seed: int) -> None:
+    """Sorting all draws at once places them as one would by hand, with ties too."""
+    rng = np.random.default_rng(seed)
+    values, truth = (rng.integers(0, 8 * step, shape).astype(np.float64) for shape in ((3, chains, length), (3,)))
+    placed = Placed(values, truth)
+    for i in range(3):
+        expected = by_definition(values[i], truth[i])
+        np.testing.assert_allclose(placed.differences()[i], expected[0], atol=1e-12)
+        np.testing.assert_allclose(placed.below()[i], expected[1], atol=1e-12)
 
 
-def test_columns_are_independent_chains() -> None:
-    """Each column is judged by itself."""
-    chains = ar1(0.8, 400, 5, np.random.default_rng(0))
-    alone = [autocorrelation_time(chains[:, [j]])[0] for j in range(5)]
-    assert autocorrelation_time(chains) == pytest.approx(alone, rel=1e-12)
-    assert np.array_equal(stride(chains), [stride(chains[:, [j]])[0] for j in range(5)])
+def test_differences_have_mean_zero_over_all_orders() -> None:
+    """If truth and draws are exchangeable, the differences average to zero: exactly, over all 720 assignments."""
+    numbers = np.array([0.3, -1.2, 2.0, 2.0, 0.9, -0.4])
+    orders = np.array(list(permutations(numbers)))
+    # One draw per chain: then truth and all five draws are exchangeable.
+    placed = Placed(orders[:, 1:, None], orders[:, 0])
+    np.testing.assert_allclose(placed.differences().mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(placed.below().mean(axis=0), 0.0, atol=1e-12)
 
 
-def test_time_of_an_autoregression() -> None:
-    """The estimate is (1 + rho) / (1 - rho), and that of another rho is not."""
-    # Var(tau) / tau^2 is about 2 (2 W + 1) / length, W the window, a few tau: one estimate has sd below 1.6, the mean
-    # of 30 below 0.3. A bound of 2 is 6.6 of them: rate below 1e-10. The twin's mean is 9 and needs 26 of them.
-    chains, faster = (ar1(rho, 20_000, 30, np.random.default_rng(2)) for rho in (0.9, 0.8))
-    assert autocorrelation_time(chains).mean() == pytest.approx(19.0, abs=2.0)
-    assert abs(autocorrelation_time(faster).mean() - 19.0) > 2.0
-    # The stride is twice the time, of which it takes the largest of three estimates, rounded up.
-    assert stride(chains).mean() == pytest.approx(38.0, abs=5.0)
-    assert abs(stride(faster).mean() - 38.0) > 5.0
-
-
-def test_independent_draws_are_mostly_kept() -> None:
-    """Most chains of independent draws keep every draw."""
-    # With 1000 draws the time is estimated with sd 0.1: above 1.5 for a share of chains far below one half.
-    every = stride(np.random.default_rng(0).standard_normal((1000, 100)))
-    assert np.mean(every == 1) > 0.5
-    assert np.mean(stride(ar1(0.9, 1000, 100, np.random.default_rng(0))) == 1) < 0.5
-
-
-def test_independent_discrete_draws_are_mostly_kept() -> None:
-    """Equal values are no evidence of a chain that moves slowly: coin flips are as independent as normals."""
-    # The bound is the one for continuous draws, rounded up: 1000 draws never look like a time of 3 (20 sd).
-    flips = (np.random.default_rng(0).random((1000, 50)) < 0.5).astype(float)
-    counts = np.random.default_rng(0).poisson(1.0, (1000, 50)).astype(float)
-    assert stride(flips).max() <= 3
-    assert stride(counts).max() <= 3
-
-
-def test_repeated_states_are_thinned() -> None:
-    """A chain that stays at each state k times has time k and stride 2 k: rejected proposals count."""
-    # The mean over 100 chains of 400 states has sd below 0.2; the ceiling and the largest of three add at most four.
-    states = np.random.default_rng(0).standard_normal((400, 100))
-    assert 10.0 <= stride(np.repeat(states, 5, axis=0)).mean() <= 14.0
-
-
-def test_antithetic_chains_are_kept_whole() -> None:
-    """Negative autocorrelation makes ranks no worse, so nothing is dropped for it."""
-    chains = ar1(-0.9, 2000, 20, np.random.default_rng(0))
-    assert np.array_equal(autocorrelation_time(chains), np.ones(20))
-
-
-@pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3])
-def test_constant_chains_have_time_one(value: float) -> None:
-    """A constant column has no autocorrelation to speak of, and rounding of its mean must not invent one."""
-    assert np.array_equal(autocorrelation_time(np.full((1000, 2), value)), [1.0, 1.0])
-
-
-@pytest.mark.parametrize("length", [1, 2, 3, 5, 19, 20, 21])
-def test_short_and_constant_chains_do_not_crash(length: int) -> None:
-    """A stride lies between 1 and the length, for the shortest and dullest chains."""
-    for chain in (np.zeros((length, 2)), np.arange(2.0 * length).reshape(length, 2)):
-        assert np.all((stride(chain) >= 1) & (stride(chain) <= length))
-
-
-def test_stride_is_invariant_to_monotone_maps() -> None:
-    """Ranks are all that matters, so a heavy-tailed map of a chain is thinned alike."""
-    chains = ar1(0.7, 500, 5, np.random.default_rng(0))
-    assert np.array_equal(stride(chains), stride(np.exp(5 * chains)))
-    assert np.array_equal(stride(chains), stride(-chains))
-
-
-def test_thinned_ranks_keep_the_level() -> None:
-    """Ranks among thinned draws of a right but slow chain have ordinary tails; among all draws they have not."""
-    # n = 2000 chains with rho = 0.95, 400 states. Uniform u put 0.5 % into the outer 0.5 %; measured on 200 000 chains,
-    # unthinned ones put 3.25 % there (65 of 2000), and chains thinned to one time, which is less than what is done, put
-    # 0.61 % there (12). So 34 or more have probability below 2e-7 when thinned, and fewer have 7e-6 when not.
-    n, length = 2000, 400
+def test_monotone_maps_change_nothing() -> None:
+    """Only order counts: exp of everything has the same differences, noise, R-hat and effective size."""
     rng = np.random.default_rng(0)
-    chains, truth, v = ar1(0.95, length, n, rng), rng.standard_normal(n), rng.random(n)
-    thinned, whole = among(chains, truth, v, chains=1), among(chains, truth, v)
-    outer = [int(np.sum(np.abs(position["u"] - 0.5) > 0.4975)) for position in (thinned, whole)]
-    assert outer[0] < 34 <= outer[1]
-    assert np.all(whole["draws"] == length)
-    assert 4 < np.median(thinned["draws"]) < 20
+    values, truth = ar1(0.5, (20, 3, 30), rng), rng.standard_normal(20)
+    one, other = Placed(values, truth), Placed(np.exp(5 * values), np.exp(5 * truth))
+    for found in ("differences", "below", "noise", "members", "agreement"):
+        np.testing.assert_array_equal(getattr(one, found)(), getattr(other, found)())
 
 
-def test_thinning_keeps_every_strideth_draw() -> None:
-    """The rank of the truth is its rank among every k-th draw, counted from the last."""
-    chains, truth = ar1(0.9, 300, 8, np.random.default_rng(3)), np.linspace(-1, 1, 8)
-    position = among(chains, truth, np.full(8, 0.5), chains=1)
-    kept = [chains[::-1, j][::k] for j, k in enumerate(stride(chains))]
-    assert np.array_equal(position["draws"], [len(k) for k in kept])
-    assert np.array_equal(
-        position["rank"], [stats.rankdata([t, *k], "min")[0] - 1 for t, k in zip(truth, kept, strict=True)]
-    )
+def test_grouping_changes_no_bit() -> None:
+    """Replicates side by side have what each has alone."""
+    rng = np.random.default_rng(1)
+    values, truth = np.round(ar1(0.9, (40, 4, 51), rng), 1), rng.standard_normal(40)
+    whole = Placed(values, truth)
+    for i in (0, 7, 39):
+        alone = Placed(values[i : i + 1], truth[i : i + 1])
+        for found in ("differences", "below", "noise", "members"):
+            np.testing.assert_array_equal(getattr(whole, found)()[i], getattr(alone, found)()[0])
+        assert [a[i] for a in whole.agreement()] == [a[0] for a in alone.agreement()]
+
+
+def test_members_are_the_truth_and_last_draws_in_the_first_chain() -> None:
+    """The first chain is the reference, and no chain's own draw is placed in it."""
+    values = np.array([[[1.0, 2.0, 3.0], [9.0, 9.0, 2.5], [9.0, 9.0, 0.0]]])
+    found = Placed(values, np.array([5.0])).members()[0]
+    np.testing.assert_allclose(found[:3], features(np.array([3.5, 2.5, 0.5]) / 4))
+    assert np.isnan(found[3]).all()
+
+
+def test_a_single_chain_is_cut_in_two() -> None:
+    """Its first and last 45 % are the two, in order; a chain of two draws is too short and says so."""
+    rows = cut(np.arange(100.0)[:, None], 1)
+    np.testing.assert_array_equal(rows[0], [np.arange(45.0), np.arange(55.0, 100.0)])
+    with pytest.raises(ValueError, match="at least 3 draws"):
+        cut(np.zeros((2, 1)), 1)
+
+
+def test_effective_size_of_an_autoregression() -> None:
+    """It is M (1 - rho) / (1 + rho): 250 of 2 x 2375 draws at rho = .9, and that of another rho is not."""
+    # Var(tau) / tau^2 is about 2 (2 W + 1) / M with a window W of a few tau, so one estimate has relative sd about .3
+    # and the mean of 60 about .04: 25 % is 6 of them. The twin's mean is 2.1 times as large.
+    slow, fast = (agreement(ar1(rho, (60, 2, 2375), np.random.default_rng(2)))[1].mean() for rho in (0.9, 0.8))
+    assert slow == pytest.approx(250, rel=0.25)
+    assert fast != pytest.approx(250, rel=0.25)
+
+
+def test_antithetic_draws_are_worth_more_than_their_number() -> None:
+    """Negative autocorrelation makes the mean more precise, not less; the number stays finite."""
+    size = agreement(ar1(-0.9, (20, 4, 500), np.random.default_rng(0)))[1]
+    assert (size > 2000).all()
+    assert (size <= 2000 * np.log10(2000)).all()
+
+
+def test_rhat_by_its_definition() -> None:
+    """The square root of total over within variance of half chains, of normal scores of the ranks."""
+    values = np.random.default_rng(3).standard_normal((1, 2, 4))
+    ranks = values.ravel().argsort().argsort() + 1
+    halves = ndtri((ranks - 0.375) / 8.25).reshape(4, 2)
+    within = halves.var(axis=1, ddof=1).mean()
+    expected = np.sqrt((within / 2 + halves.mean(axis=1).var(ddof=1)) / within)
+    assert Placed(values, np.zeros(1)).agreement()[0][0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_chains_that_never_move_have_no_agreement() -> None:
+    """R-hat is infinite if they differ and unknown if they do not, and rounding makes nothing move."""
+    apart, together = np.full((1, 2, 50), 0.1), np.full((1, 3, 50), 0.1)
+    apart[0, 1] = 1 / 3
+    for chains, expected, stuck in ((apart, np.inf, 2), (together, np.nan, 3)):
+        placed = Placed(chains, np.zeros(1))
+        np.testing.assert_array_equal(placed.agreement()[0], [expected])
+        assert placed.stuck()[0] == stuck
+        assert np.isfinite(placed.differences()).all()
+    assert np.isnan(Placed(together, np.zeros(1)).agreement()[1]).all()
+
+
+@pytest.mark.parametrize("numbers", [(1.0, 2.0, 3.0, 4.0, 5.0, 6.0), (1.0, 1.0, 2.0, 5.0, 5.0, 5.0)])
+def test_serial_scores_have_mean_0_and_variance_1_over_all_orders(numbers: tuple[float, ...]) -> None:
+    """Exactly, for both lags, with ties and without."""
+    scores = serial(np.array(list(permutations(numbers))).T)
+    np.testing.assert_allclose(scores.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(np.square(scores).mean(axis=0), 1.0, rtol=1e-12)
+
+
+def test_serial_scores_need_five_draws_that_differ() -> None:
+    """Four draws, or equal ones, say nothing."""
+    assert np.isnan(serial(np.zeros((4, 3)))).all()
+    assert np.isnan(serial(np.ones((9, 3)))).all()

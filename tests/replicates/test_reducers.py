@@ -11,9 +11,8 @@ import ringtrue as rt
 from ringtrue.distributions import Draws
 from ringtrue.replicates import reducers
 from ringtrue.replicates.block import Block
-from ringtrue.replicates.chains import stride
-from ringtrue.replicates.positions import among
-from ringtrue.replicates.record import THINNED, WEIGHTED, Field, join
+from ringtrue.replicates.chains import Placed
+from ringtrue.replicates.record import CHAINS, WEIGHTED, Field, join
 from ringtrue.replicates.simulate import compute, simulate
 from ringtrue.streams import Streams
 from ringtrue.values import Floats, Generator
@@ -219,8 +218,8 @@ def chains_of(y: Any, rng: Generator, chains: int, length: int) -> Floats:
 
 
 @pytest.mark.parametrize("batch", [None, 8])
-def test_chains_are_thinned_one_by_one(batch: int | None) -> None:
-    """Every chain is thinned from its end, all of a replicate by the largest stride that one of them needs."""
+def test_chains_are_placed_replicate_by_replicate(batch: int | None) -> None:
+    """What is kept of chains is a function of the replicate alone, and u is the place among all draws."""
 
     def procedure(mu0: Any, y: Any, rng: Generator) -> Draws:
         return Draws(chains_of(y, rng, 4, 100), chains=4)
@@ -230,25 +229,22 @@ def test_chains_are_thinned_one_by_one(batch: int | None) -> None:
     for i in range(16):
         theta, _, output = rt.replay(study, i)
         values = output.values if batch is None else output.values[:, i % batch]
-        rows = values.reshape(4, 100)
-        every = max(int(stride(row[:, None])[0]) for row in rows)
-        left = np.concatenate([row[::-1][::every] for row in rows])
-        assert ran.draws[i, 0] == len(left)
-        assert ran.rank[i, 0] == np.sum(left < theta)
-    assert (ran.treated == THINNED).all()
+        alone = Placed(values.reshape(1, 4, 100), np.array([theta]))
+        np.testing.assert_array_equal(ran.arrays["chains/differences"][i], alone.differences())
+        np.testing.assert_array_equal(ran.arrays["chains/size"][i], alone.agreement()[1])
+        assert (ran.draws[i, 0], ran.rank[i, 0]) == (400, np.sum(values < theta))
+    assert (ran.treated == CHAINS).all()
+    assert (ran.arrays["chain_count"] == 4).all()
     assert ran.members is None
 
 
-def test_chains_that_differ_are_not_one_slow_chain() -> None:
-    """Chains that each mix at once are thinned by their own strides; read as one chain they look too slow to use."""
-    rng = np.random.default_rng(0)
-    centres = np.repeat([-9.0, 9.0, 0.0, 5.0], 100)[:, None]
-    values = centres + rng.normal(size=(400, 30))
-    every = np.max([stride(values[start : start + 100]) for start in (0, 100, 200, 300)], axis=0)
-    found = among(values, np.zeros(30), np.full(30, 0.5), chains=4)
-    np.testing.assert_array_equal(found["draws"], 4 * -(-100 // every))
-    with pytest.raises(rt.errors.InvalidStudy, match="too short for their autocorrelation"):
-        among(values, np.zeros(30), np.full(30, 0.5), chains=1)
+def test_nothing_is_kept_of_draws_that_are_said_to_be_independent() -> None:
+    """iid=True costs nothing; if nothing is said, neighbours are looked at."""
+    said = run(lambda mu0, y, rng: Draws(y / 2 + SD * rng.normal(size=19), iid=True))
+    unsaid = run(lambda mu0, y, rng: y / 2 + SD * rng.normal(size=19))
+    assert [name for name in said.arrays if "chain" in name] == []
+    assert [name for name in unsaid.arrays if "chain" in name] == ["chains/serial"]
+    assert [name for name in run(lambda mu0, y: rt.Normal(y / 2, SD)).arrays if "chain" in name] == []
 
 
 def test_one_chain_is_iid_false() -> None:
@@ -258,7 +254,7 @@ def test_one_chain_is_iid_false() -> None:
         for said in ({"chains": 1}, {"iid": False})
     )
     np.testing.assert_array_equal(one.u, other.u)
-    np.testing.assert_array_equal(one.draws, other.draws)
+    np.testing.assert_array_equal(one.arrays["chains/differences"], other.arrays["chains/differences"])
 
 
 # Weights.

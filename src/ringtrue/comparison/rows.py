@@ -63,11 +63,13 @@ def differences_of(a: str, b: str, ran: Mapping[str, Replicates], k: int, confid
     if both.sum() < _FEWEST:
         return
     one, other = (columns_of(ran[name])[k].at(both) for name in (a, b))
-    for found in score_differences((one.scores, one.draws), (other.scores, other.draws), confidence):
+    chained = one.chains or other.chains  # whose positions have no known law to compare
+    for found in () if chained else score_differences((one.scores, one.draws), (other.scores, other.draws), confidence):
         yield replace(found, f=one.name, of=(a, b))
     hits = _hits(one), _hits(other)
+    comparable = not chained and _alike(one, other)
     for measure, x, y in (("coverage", *hits), ("crps", one.array("crps"), other.array("crps"))):
-        if np.isfinite(x).all() and np.isfinite(y).all() and (measure == "crps" or _alike(one, other)):
+        if np.isfinite(x).all() and np.isfinite(y).all() and (measure == "crps" or comparable):
             yield Interval(measure, *_mean(x - y, confidence), 0.0, f=one.name, of=(a, b))
 
 

@@ -141,6 +141,11 @@ class Independent(Distribution):
             "parts",
             {str(k): as_distribution(part, what=f"part {k!r}") for k, part in self.parts.items()},
         )
+        if chains := [name for name, part in self.parts.items() if isinstance(part, Draws) and part.chains]:
+            raise ValueError(
+                f"Independent needs parts that can be drawn from one by one, but {chains} are Markov chains; return "
+                f"Draws of a dict with chains= for all of them together."
+            )
 
     @property
     def batch(self) -> int | None:

@@ -23,12 +23,14 @@ class Draws(Distribution):
     values
         Shape (m, ...). In a batch of outputs, axis 1 is the replicate.
     iid
-        False for a Markov chain, in its order.
+        True if the draws are independent, or their order means nothing; False for a Markov chain in its order, which is
+        the same as ``chains=1``. If nothing is said they are taken for independent, and a judgement refuses them if
+        neighbours are clearly alike.
     weights
         Shape (m,), or (m, n) in a batch of n outputs. The draws are resampled to the effective size of the weights,
         which is approximate.
     chains
-        The number of Markov chains of equal length that lie one behind the other on axis 0.
+        The number of Markov chains of equal length that lie one behind the other on axis 0, each in its order.
     diagnostics
         Numbers that the sampler says of itself, by name: one each, or one per output of a batch. They are kept with
         the replicate.
@@ -40,13 +42,13 @@ class Draws(Distribution):
     """
 
     values: Any
-    iid: bool = True
+    iid: bool | None = None
     weights: Numbers = None
     chains: int | None = None
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.iid, (bool, np.bool_)):
+        if self.iid is not None and not isinstance(self.iid, (bool, np.bool_)):
             raise ValueError(f"iid must be True or False, but {self.iid!r} arrived.")
         if isinstance(self.values, Mapping):
             object.__setattr__(self, "values", {key: _as_array(part) for key, part in self.values.items()})
@@ -55,14 +57,22 @@ class Draws(Distribution):
             object.__setattr__(self, "values", _as_array(self.values))
             _need_arrays([self.values])
         if self.chains is not None:
-            _need_chains(self.chains, self.size)
+            _need_chains(self.chains, self.size, self.iid)
             object.__setattr__(self, "iid", False)
+        elif self.iid is not None and not self.iid:
+            object.__setattr__(self, "chains", 1)
         if self.weights is not None:
             weights, lost = _weighed(self.weights, self.size, self.batch)
             # Equal weights are none: such draws need no resampling and keep their exact null.
             object.__setattr__(self, "weights", None if np.ptp(weights) == 0 else weights)
             object.__setattr__(self, "lost", lost)
         object.__setattr__(self, "diagnostics", _as_diagnostics(self.diagnostics, self.batch))
+        if self.weights is not None and self.chains is not None:
+            # Resampling would lose the order, and two parts of one resampled chain are not two chains.
+            raise ValueError(
+                "draws are either weighted or Markov chains, but both weights= and chains= (or iid=False) arrived; "
+                "leave one out."
+            )
 
     @property
     def batch(self) -> int:
@@ -115,7 +125,7 @@ class Draws(Distribution):
         # Systematic resampling has less noise than a uniform each; the permutation undoes the order that it leaves.
         places = (rng.permutation(m) + rng.random()) / m
         chosen = np.minimum(np.searchsorted(np.cumsum(weights), places), self.size - 1)
-        return Draws(take(self.values, chosen), iid=self.iid, diagnostics=self.diagnostics)
+        return Draws(take(self.values, chosen), iid=True, diagnostics=self.diagnostics)
 
 
 def _as_array(value: Any) -> NDArray[Any]:
@@ -147,7 +157,9 @@ def _need_arrays(arrays: list[NDArray[Any]]) -> None:
             raise ValueError(f"Draws needs arrays of numbers, but an array of dtype {part.dtype} arrived.")
 
 
-def _need_chains(chains: Any, size: int) -> None:
+def _need_chains(chains: Any, size: int, iid: bool | None) -> None:
+    if iid:
+        raise ValueError(f"draws are either independent or chains, but iid=True and chains={chains!r} arrived.")
     if isinstance(chains, bool) or not isinstance(chains, (int, np.integer)) or chains < 1 or size % chains:
         raise ValueError(f"chains must be a whole number that divides the {size} draws, but {chains!r} arrived.")
 

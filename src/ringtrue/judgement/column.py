@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..functions import Sees
-from ..replicates.record import Replicates
+from ..replicates.record import CHAINS, Replicates
 from ..values import Floats
+from . import chains
 
 
 class Column:
@@ -88,9 +89,16 @@ class Column:
         low, high = self.fewest_and_most
         return low if 0 < low == high else None
 
+    @cached_property
+    def chains(self) -> bool:
+        """Whether outputs are Markov chains: then u is for pictures, and tests and sizes are those of chains."""
+        return bool((self.replicates.treated[self.rows] & CHAINS).any())
+
     @property
     def route(self) -> str:
         """How the truths came to their u."""
+        if self.chains:
+            return chains.route(self)
         low, high = self.fewest_and_most
         if high == 0:
             return "exact"

@@ -20,6 +20,7 @@ from ..statistics import effects
 from ..statistics.effects import SpreadAndBias
 from ..statistics.effects.ranks import LARGEST, SMALLEST, cells_of, kernel_of, weights_of
 from ..statistics.effects.spread import HUGE
+from . import chains
 from .column import Column
 
 Floats = NDArray[np.float64]
@@ -160,6 +161,8 @@ def diagnose(column: Column) -> Diagnosis:
 
 
 def _diagnosed(column: Column, confidence: float) -> Diagnosis:
+    if column.chains:  # positions among draws of chains do not tell a shape
+        return Diagnosis("plain", fit_of_all(column, confidence))
     draws, values = column.draws, _values(column)
     if draws is None and float(np.mean(np.abs(values) == _ROUNDS)) > _SHARE:
         return Diagnosis("plain", fit_of_all(column, confidence))
@@ -183,11 +186,11 @@ def far_out(column: Column) -> tuple[Diagnosis, Outliers] | None:
     >>> from ringtrue import check_draws
     >>> draws = np.tile(np.arange(-9.0, 10.0), (100, 1))
     >>> truth = np.where(np.arange(100) < 3, 1000.0, np.arange(100) % 10)
-    >>> far_out(Column(check_draws(truth, draws).replicates, 0))[1].count
+    >>> far_out(Column(check_draws(truth, draws, iid=True).replicates, 0))[1].count
     3
     """
     draws, values = column.draws, _values(column)
-    if values.size < 3 or draws == 1:
+    if values.size < 3 or draws == 1 or column.chains:
         return None
     # By a fit of bounded influence first: outliers inflate the usual one until none of them stands out.
     wild = _wild(column, values)
@@ -215,6 +218,8 @@ def _values(column: Column) -> NDArray[Any]:
 
 def fit_of_all(column: Column, confidence: float) -> SpreadAndBias:
     """Return spread and bias with infinite scores as they are, and with a bound if all scores are equal."""
+    if column.chains:
+        return chains.spread_and_bias(column, confidence=confidence)
     fit = effects.spread_and_bias(column.scores, draws=column.draws, confidence=confidence)
     equal = column.draws is None and column.n > 3 and fit.spread.estimate < _EQUAL
     if equal and math.isinf(fit.spread.high):

@@ -13,12 +13,12 @@ from ..errors import InvalidStudy
 from ..execution.runs import RunSettings, run
 from ..question.study import StudySettings, need_known
 from ..replicates.given import replicates_from_draws
-from ..replicates.record import DIAGNOSTIC, THINNED, WEIGHTED, Replicates
+from ..replicates.record import CHAINS, DIAGNOSTIC, WEIGHTED, Replicates
 from ..replicates.simulate import OnFailure
 from ..statistics import planning
 from ..statistics.uniformity import TESTS
 from ..values import Floats, Numbers
-from . import measures
+from . import chains, measures
 from .column import strong_columns
 from .levels import ADDED, evidence
 from .result import Resolution, Result, Tested
@@ -85,7 +85,8 @@ def check_draws(
     y: Any = None,
     f: Any = None,
     belief: Any = None,
-    iid: bool = True,
+    iid: bool | None = None,
+    chains: int | None = None,
     weights: Numbers = None,
     seed: int = 0,
     on_failure: OnFailure = "raise",
@@ -99,7 +100,7 @@ def check_draws(
         The true parameters: (n,), (n, d), or a dict of such arrays.
     draws
         For each, draws of the output: (n, M), (n, M, d), a dict of such arrays, or a list of n arrays of possibly
-        different lengths.
+        different lengths. With ``chains=``, also (n, chains, M), (n, chains, M, d), and so on.
     y
         The datasets, if a test function sees them.
     f
@@ -107,7 +108,12 @@ def check_draws(
     belief
         mu0, if the weak level is to be tested.
     iid
-        False for Markov chains in their order: they are thinned to their effective size first.
+        True if the draws are independent, or their order means nothing; False for one Markov chain in its order, as
+        ``chains=1``. If nothing is said, draws are taken for independent and looked at: where neighbours are clearly
+        alike (false alarm 1e-6) the call stops and says what to pass.
+    chains
+        The number of Markov chains that the draws of each output are, on an axis of their own before that of the draws
+        or chain after chain on that of the draws. Whether an axis is that of the chains is never guessed.
     weights
         (n, M), or a list if draws are one: a weight for every draw; draws are resampled to their effective number,
         which is approximate.
@@ -130,7 +136,16 @@ def check_draws(
     need_known("check_draws", settings, {*(check_draws.__kwdefaults__ or ()), *JudgeSettings.__optional_keys__})
     need_settings(**settings)
     given = replicates_from_draws(
-        theta, draws, y=y, f=f, belief=belief, iid=iid, weights=weights, seed=seed, on_failure=on_failure
+        theta,
+        draws,
+        y=y,
+        f=f,
+        belief=belief,
+        iid=iid,
+        chains=chains,
+        weights=weights,
+        seed=seed,
+        on_failure=on_failure,
     )
     return judge(given, **settings)
 
@@ -149,10 +164,17 @@ def judge(
     tolerance
         How large an error may be and still not matter.
     test
-        The uniformity test; the default combination sees bias, spread, shape and outliers.
+        The uniformity test; the default combination sees bias, spread, shape and outliers. Markov chains have a test of
+        their own, whatever is chosen here.
+
+    Raises
+    ------
+    InvalidStudy
+        Among others, if draws clearly follow each other and nobody said whether they are independent or chains.
     """
     need_settings(alpha, tolerance, test)
     _need_replicates(replicates)
+    chains.need_independent(replicates)
     limits = tolerance or Tolerance()
     found, notes = evidence(replicates, test=test)
     sizes = measures.judged(replicates, alpha, limits)
@@ -165,7 +187,7 @@ def judge(
     text = sentence(verdict, Findings(found, p, rows, sizes, use, replicates, alpha, limits, tolerable))
     return Result(
         verdict,
-        text,
+        f"{text}{chains.trouble(replicates)}",
         p,
         Tested({one.level: one for one in found}),
         measures.with_use(sizes, use, replicates, alpha),
@@ -214,15 +236,12 @@ def _notes(replicates: Replicates) -> list[str]:
 def _treatments(replicates: Replicates) -> list[str]:
     """Say what was done to draws."""
     done = int(np.bitwise_or.reduce(replicates.treated, initial=0))
-    if not done:
-        return []
+    found = chains.notes(replicates) if done & CHAINS else []
+    if not done & WEIGHTED:
+        return found
     used = replicates.draws[replicates.draws > 0]
     left = f"{used.min()} to {used.max()} draws are left" if used.size else "none are left"
-    texts = {
-        THINNED: f"Markov chains were thinned by their estimated autocorrelation (approximate): {left} of each.",
-        WEIGHTED: f"weighted draws were resampled to their effective number (approximate): {left} of each.",
-    }
-    return [text for bit, text in texts.items() if done & bit]
+    return [*found, f"weighted draws were resampled to their effective number (approximate): {left} of each."]
 
 
 def _diagnostics(replicates: Replicates) -> list[str]:
@@ -269,7 +288,7 @@ def _with_lost(replicates: Replicates, lost: int) -> Replicates:
 def _resolution(replicates: Replicates, alpha: float, test: str) -> Resolution:
     """Return the smallest errors that this run would have found with 80 % chance, where that is known."""
     columns = strong_columns(replicates)
-    if not columns or test != "combination" or replicates.failures:
+    if not columns or test != "combination" or replicates.failures or any(column.chains for column in columns):
         return Resolution(np.nan, np.nan, np.nan)
     # What the default family adds has a share of its own, which planning knows of.
     n, own = replicates.n, max(sum(column.kind not in ADDED for column in columns), 1)

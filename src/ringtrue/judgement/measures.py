@@ -24,6 +24,7 @@ from ..statistics.arguments import need_fraction
 from ..statistics.effects import Interval, SpreadAndBias, influences, together, usefulness
 from ..statistics.effects.deviations import largest, norm_interval
 from ..statistics.effects.intervals import clopper_pearson
+from . import chains
 from .column import Column, columns_of, strong_columns
 from .levels import stream
 from .result import Result
@@ -45,16 +46,22 @@ _REGIONS = (0.9, 0.5, 0.8, 0.95)
 
 def spread_and_bias(column: Column, *, confidence: float) -> SpreadAndBias:
     """Return the spread factor and the bias of a column."""
+    if column.chains:
+        return chains.spread_and_bias(column, confidence=confidence)
     return effects.spread_and_bias(column.scores, draws=column.draws, confidence=confidence, lost=column.lost)
 
 
 def coverage(column: Column, *, confidence: float, nominal: float = 0.9) -> Interval:
     """Return how often central intervals of the outputs contain the truth."""
+    if column.chains:
+        return chains.coverage(column, confidence=confidence, nominal=nominal)
     return effects.coverage(column.values, draws=column.draws, nominal=nominal, confidence=confidence, lost=column.lost)
 
 
 def distance(column: Column, *, confidence: float) -> Interval:
     """Return the Kolmogorov distance of the positions from uniform."""
+    if column.chains:
+        return chains.distance(column, confidence=confidence)
     found = effects.distance(column.values, draws=column.draws, confidence=confidence, lost=column.lost)
     return replace(found, name="KS distance")
 
@@ -101,9 +108,11 @@ def _ends(alpha: float) -> tuple[float, float]:
 
 def _sizes_at(column: Column, *confidences: tuple[float, float]) -> list[list[Interval]]:
     """Return the sizes at several pairs of confidences, that of distances second; the fits are made once."""
-    fits = effects.spreads_and_biases(
-        column.scores, draws=column.draws, confidences=[one for one, _ in confidences], lost=column.lost
-    )
+    wanted = [one for one, _ in confidences]
+    if column.chains:
+        fits = [chains.spread_and_bias(column, confidence=one) for one in wanted]
+    else:
+        fits = effects.spreads_and_biases(column.scores, draws=column.draws, confidences=wanted, lost=column.lost)
     found = []
     for both, (one, of_distance) in zip(fits, confidences, strict=True):
         rows = [both.spread, both.bias, coverage(column, confidence=one), distance(column, confidence=of_distance)]
@@ -337,6 +346,8 @@ def measure(source: Result | Replicates, *, confidence: float = 0.95) -> Measure
 
 
 def _every_size(column: Column, confidence: float) -> list[Interval]:
+    if column.chains:  # the others are made from positions, whose law is not known among draws of chains
+        return sizes(column, confidence=confidence)
     values, scores = column.values, column.scores
     about: dict[str, Any] = {"draws": column.draws, "lost": column.lost}
     return [
@@ -423,7 +434,7 @@ def over_family(replicates: Replicates, *, confidence: float) -> list[Interval]:
     ['largest |log spread|', 'largest |bias|', 'largest KS distance']
     """
     columns = strong_columns(replicates)
-    if len(columns) < 2:
+    if len(columns) < 2 or any(column.chains for column in columns):
         return []
     alone = [None if column.lost else influences(column.scores, draws=column.draws) for column in columns]
     known = [one for one in alone if one is not None]

@@ -109,7 +109,7 @@ class Rejection:
         data = np.asarray(y)[None] if single else np.asarray(y)
         observed = _observed(self, np.asarray(self.summary(data), float), rng)
         accepted = [self._accept(prior, s, rng) for s in observed]
-        return Draws(accepted[0] if single else stack_values(accepted, axis=1))
+        return Draws(accepted[0] if single else stack_values(accepted, axis=1), iid=True)
 
     def _accept(self, prior: Any, observed: Floats, rng: Generator) -> Any:
         kept: list[Any] = []
@@ -283,7 +283,7 @@ class LocationRejection:
         mean, sd = float(np.asarray(belief.mean)), float(np.asarray(belief.sd))
         sampler = _Sampler(self.model, (observed - mean) / sd, self.tolerance / sd, sd)
         accepted = mean + sd * sampler.draw(self.draws, rng)
-        return Draws(accepted[:, 0] if data.ndim == 1 else accepted)
+        return Draws(accepted[:, 0] if data.ndim == 1 else accepted, iid=True)
 
 
 class _Sampler:

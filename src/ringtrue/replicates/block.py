@@ -22,7 +22,7 @@ from ..streams import Streams
 from ..values import Floats, Generator, Ints, stack_values, take, width
 from . import positions
 from .positions import Place
-from .record import THINNED, WEIGHTED
+from .record import CHAINS, WEIGHTED
 
 #: Numbers drawn at once from a batch of outputs, to bound memory.
 _CHUNK = 1_000_000
@@ -40,11 +40,15 @@ class Uneven(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Ready:
-    """Draws that exist already: draws x replicates, of how many chains (0: independent), what was done to them."""
+    """Draws that exist already: draws x replicates, of how many chains (0: independent), what was done to them.
+
+    ``said`` is whether somebody said that they are independent, or chains.
+    """
 
     values: Any
     chains: int
     treated: int
+    said: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,10 +182,9 @@ class Block:
 
     def _at_once(self, wanted: Sequence[int]) -> dict[int, Ranked]:
         found = {}
-        chains = 0 if self.outputs.ready is None else self.outputs.ready.chains
         for k in wanted:
             values = self.draw_values(self.functions[k])
-            place = positions.among(values, self.truths[k], self.jitter[:, k], chains=chains)
+            place = positions.among(values, self.truths[k], self.jitter[:, k])
             found[k] = Ranked(place, spaced(values), values)
         return found
 
@@ -240,7 +243,7 @@ class Together:
         if not isinstance(self.whole, Draws):
             return None
         equal, treated = _equally_weighted(self.whole, lambda: self._stream)
-        return Ready(fitting(equal.values, self.block.theta), chains_of(equal), treated)
+        return Ready(fitting(equal.values, self.block.theta), chains_of(equal), treated, equal.iid is not None)
 
     @property
     def _stream(self) -> Generator:
@@ -339,7 +342,7 @@ class OneByOne:
         if len({(one.size, chains_of(one)) for one in each}) > 1:
             raise Uneven
         values = fitting(stack_values([one.values for one in each], axis=1), self.block.theta)
-        return Ready(values, chains_of(each[0]), max(treated))
+        return Ready(values, chains_of(each[0]), max(treated), all(one.iid is not None for one in each))
 
     @cached_property
     def _drawn(self) -> tuple[Any, Any]:
@@ -389,13 +392,13 @@ class OneByOne:
 
 
 def _equally_weighted(draws: Draws, stream: Callable[[], Generator]) -> tuple[Draws, int]:
-    treated = 0 if draws.iid else THINNED
+    treated = CHAINS if chains_of(draws) else 0
     return (draws, treated) if draws.weights is None else (draws.equally_weighted(stream()), treated | WEIGHTED)
 
 
 def chains_of(draws: Draws) -> int:
     """Return how many Markov chains draws are; 0 if they are independent."""
-    return 0 if draws.iid else draws.chains or 1
+    return draws.chains or 0
 
 
 def law_of(distribution: Any, f: TestFunction) -> Law | None:

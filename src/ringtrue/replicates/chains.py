@@ -1,108 +1,290 @@
-"""How far apart draws of a Markov chain must be to count as independent.
+"""What is kept of Markov chains: where the truth and the chains lie in each other, and how well the chains agree.
 
-Ranks among autocorrelated draws are U-shaped even when the output is right. This module estimates the integrated
-autocorrelation time of each chain; it knows nothing of truths or ranks.
+Draws of a chain depend on each other in ways nobody knows, so the truth's rank among them has no known law. But one
+chain is a reference in which the truth and the draws of the other chains can be placed alike: what they differ by has
+mean zero if the output is right, whatever the autocorrelation. This module computes such differences, and the usual
+diagnostics. It draws nothing at random and tests nothing.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from ..errors import InvalidStudy
 from ..values import Floats, Ints
 
-#: Chains worth fewer independent draws do not show their own autocorrelation.
-_SHORTEST = 5
+#: Parts of a single chain that stand for two: its beginning and its end, with a gap between them.
+_PART = 0.45
+#: Functions of a position: its normal score, the square of that, Legendre polynomials of degree 3 and 4.
+FEATURES = 4
+#: Positions at which the law of the truth and that of the draws are compared; the outer two hold 90 % between them.
+KNOTS = (0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95)
+#: The truth and at most so many draws, each the last of a chain: members that are exchangeable given another chain.
+MEMBERS = 4
 
 
-def thinned(values: Floats, chains: int) -> list[Floats]:
-    """Return, replicate by replicate, draws that are far enough apart to count as independent.
+def cut(values: Floats, chains: int) -> Floats:
+    """Return chains as (replicates, chains, length); a single one is cut into two.
 
     Parameters
     ----------
     values
         (draws, replicates): Markov chains one behind the other, each in its order.
     chains
-        How many. All chains of a replicate are thinned alike, by the largest stride that one of them needs.
+        How many.
+
+    Examples
+    --------
+    >>> cut(np.arange(10.0)[:, None], 1).tolist()
+    [[[0.0, 1.0, 2.0, 3.0], [6.0, 7.0, 8.0, 9.0]]]
     """
-    rows = values.reshape(chains, -1, values.shape[1])
-    length = rows.shape[1]
-    every = stride(np.moveaxis(rows, 0, 1).reshape(length, -1)).reshape(chains, -1).max(axis=0)
-    # From the end: what is left out is the beginning, where a chain may not have settled.
-    return [rows[:, ::-1][:, :: int(step), i].ravel() for i, step in enumerate(every)]
-
-
-def need_long_chains(left: Ints, length: int) -> None:
-    """Refuse chains that are typically worth too few draws; a single one with few left costs nothing but power."""
-    if left.size and np.median(left) < _SHORTEST:
+    rows = np.ascontiguousarray(values.T)
+    many, draws = rows.shape
+    if chains > 1:
+        return rows.reshape(many, chains, draws // chains)
+    part = int(_PART * draws)
+    if part < 1:
         raise InvalidStudy(
-            f"a chain must be worth at least {_SHORTEST} independent draws to be ranked among, but chains of {length} "
-            f"are worth {np.median(left):.0f}; they are too short for their autocorrelation: run them longer."
+            f"a single chain is cut into two and needs at least 3 draws for that, but {draws} came; run it longer, or "
+            f"run several chains and pass chains=."
         )
+    return np.stack([rows[:, :part], rows[:, draws - part :]], axis=1)
 
 
-def stride(values: Floats) -> NDArray[np.intp]:
-    """Return, for each column, every how many draws to keep one.
+def features(u: Floats) -> Floats:
+    """Return the features of positions, on the last axis.
 
-    Twice the largest of the autocorrelation times of the ranks (bulk) and of the indicators of both 5 % tails: a rank
-    depends on the chain through such indicators. The times are estimates, so the level of a test is approximate.
+    Examples
+    --------
+    >>> features(np.array(0.5))[[0, 1, 3]].tolist()
+    [0.0, -1.0, 1.125]
+    """
+    z = special.ndtri(u)
+    # Of norm 1 under the uniform law, so that no feature outweighs the others by its unit.
+    legendre = [np.sqrt(2 * k + 1) * special.eval_legendre(k, 2 * u - 1) for k in (3, 4)]
+    return np.stack([z, z * z - 1, *legendre], axis=-1)
+
+
+def table(length: int) -> Floats:
+    """Return the features at every position in a reference of so many draws, half steps included for ties."""
+    # The middle of its cell, and of its ties: both sides of a difference are placed alike, so nothing need be random.
+    return features((np.arange(2 * length + 1) / 2 + 0.5) / (length + 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Truths and chains, each placed in every chain.
 
     Parameters
     ----------
-    values
-        Test function values, shape (draws, replicates), in chain order.
+    chains
+        (replicates, chains, length).
+    truth
+        (replicates,).
+    """
+
+    chains: Floats
+    truth: Floats
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Replicates, chains, length."""
+        many, chains, length = self.chains.shape
+        return many, chains, length
+
+    @cached_property
+    def _order(self) -> NDArray[np.intp]:
+        """The places of all draws of a replicate, from the smallest."""
+        return np.argsort(self.chains.reshape(len(self.truth), -1), axis=1)
+
+    @cached_property
+    def _owner(self) -> NDArray[np.intp]:
+        """Which chain each of the sorted draws is from."""
+        return self._order // self.shape[2]
+
+    @cached_property
+    def _groups(self) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+        """The first and the last of the sorted draws that equal each; None if no two are equal."""
+        ordered = np.take_along_axis(self.chains.reshape(len(self.truth), -1), self._order, axis=1)
+        differs = ordered[:, 1:] != ordered[:, :-1]
+        if differs.all():
+            return None
+        place, edge = np.arange(ordered.shape[1]), np.ones((len(ordered), 1), bool)
+        starts = np.where(np.concatenate([edge, differs], axis=1), place, 0)
+        ends = np.where(np.concatenate([differs, edge], axis=1), place, place[-1])
+        return np.maximum.accumulate(starts, axis=1), np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]
+
+    def _of_draws(self, reference: int) -> Ints:
+        """Return twice the place of every sorted draw in a chain: draws below count two, equal ones one."""
+        mine = self._owner == reference
+        upto = np.cumsum(mine, axis=1)
+        if self._groups is None:
+            return np.asarray(2 * upto)
+        first, last = self._groups
+        before = np.take_along_axis(upto - mine, first, axis=1)
+        return np.asarray(before + np.take_along_axis(upto, last, axis=1))
+
+    def _of(self, values: Floats, reference: int) -> Ints:
+        """Return twice the place of one number per replicate in a chain."""
+        chain = self.chains[:, reference]
+        return np.asarray((chain < values[:, None]).sum(axis=1) + (chain <= values[:, None]).sum(axis=1))
+
+    @cached_property
+    def _counts(self) -> list[Floats]:
+        """For every chain as the reference, how many draws of the other chains are at each place."""
+        many, chains, length = self.shape
+        places, counts = 2 * length + 1, []
+        offsets = places * np.arange(many)[:, None]
+        for c in range(chains):
+            flat = (self._of_draws(c) + offsets)[self._owner != c]
+            counts.append(np.bincount(flat, minlength=many * places).reshape(many, places).astype(float))
+        return counts
+
+    def _mean_of_others(self, weights: Floats) -> Floats:
+        """Return, per reference and replicate, the mean of a function of the place over draws of the other chains."""
+        _, chains, length = self.shape
+        # Sums along the last axis, in one order whatever else lies side by side.
+        return np.stack([(each * weights).sum(axis=1) for each in self._counts]) / ((chains - 1) * length)
+
+    def differences(self) -> Floats:
+        """Return (replicates, features): truth minus mean over draws of the others, averaged over references."""
+        return self._over_references(table(self.shape[2]).T)
+
+    def below(self) -> Floats:
+        """Return (replicates, knots): the same for being at or below a position."""
+        length = self.shape[2]
+        u = (np.arange(2 * length + 1) / 2 + 0.5) / (length + 1)
+        return self._over_references([np.asarray(u <= knot, float) for knot in KNOTS])
+
+    def _over_references(self, functions: Floats | list[Floats]) -> Floats:
+        truths = np.stack([self._of(self.truth, c) for c in range(self.shape[1])])
+        return np.stack([(g[truths] - self._mean_of_others(g)).mean(axis=0) for g in functions], axis=1)
+
+    def noise(self) -> Floats:
+        """Return (replicates, 2): the mean square score of draws, and that of whole chains, in the other chains."""
+        many, chains, length = self.shape
+        score = table(length)[:, 0]
+        squares = self._mean_of_others(np.square(score)).mean(axis=0)
+        total = np.zeros(many)
+        for c in range(chains):
+            placed = np.empty((many, chains * length))
+            np.put_along_axis(placed, self._order, score[self._of_draws(c)], axis=1)
+            means = placed.reshape(many, chains, length).mean(axis=2)
+            means[:, c] = 0.0
+            total += np.square(means).sum(axis=1)
+        return np.stack([squares, total / (chains * (chains - 1))], axis=1)
+
+    def members(self) -> Floats:
+        """Return (replicates, members, features) in the first chain: of the truth, and of the last draws of others."""
+        many, chains, length = self.shape
+        score, found = table(length), np.full((many, MEMBERS, FEATURES), np.nan)
+        last = [self.truth, *(self.chains[:, c, -1] for c in range(1, min(chains, MEMBERS)))]
+        for j, values in enumerate(last):
+            found[:, j] = score[self._of(values, 0)]
+        return found
+
+    def ranks(self) -> Floats:
+        """Return the ranks of all draws of a replicate, (replicates, chains, length); equal ones share their mean."""
+        many, size = self._order.shape
+        first, last = self._groups or (np.arange(size), np.arange(size))
+        ranks = np.empty((many, size))
+        np.put_along_axis(ranks, self._order, np.broadcast_to((first + last) / 2 + 1, (many, size)), axis=1)
+        return ranks.reshape(self.shape)
+
+    def agreement(self) -> tuple[Floats, Floats]:
+        """Return rank-normalised split R-hat and the bulk effective size of all draws (Vehtari and others, 2021).
+
+        R-hat is infinite where no chain moves and they differ, nan where they do not.
+        """
+        _, chains, length = self.shape
+        return agreement(special.ndtri((self.ranks() - 0.375) / (chains * length + 0.25)))
+
+    def stuck(self) -> Ints:
+        """Return how many chains of each replicate never move; single draws have nowhere to move to."""
+        return np.asarray(((np.ptp(self.chains, axis=2) == 0) & (self.shape[2] > 1)).sum(axis=1))
+
+
+def agreement(chains: Floats) -> tuple[Floats, Floats]:
+    """Return split R-hat and the effective size of (replicates, chains, length), as the values are.
 
     Examples
     --------
-    >>> stride(np.random.default_rng(1).normal(size=(1000, 1))) <= 2
-    array([ True])
+    >>> rhat, size = agreement(np.array([[[1.0, 2.0, 1.0, 2.0], [1.0, 2.0, 1.0, 2.0]]]))
+    >>> float(rhat[0].round(3))
+    0.707
     """
-    # Ranks, because a rank test sees the chain through indicators: moments may not even exist.
-    ranks = _ranks(values)
-    edge = 0.05 * len(values)
-    bulk_and_tails: list[Floats] = [
-        ranks,
-        np.asarray(ranks < edge, float),
-        np.asarray(ranks >= len(values) - edge, float),
-    ]
-    times = np.max([autocorrelation_time(x) for x in bulk_and_tails], axis=0)
-    # One time apart, draws of a chain still have correlation e^-2, which thousands of replicates see; two times, e^-4.
-    # Independent draws have estimates around 1, and below 1.5 ranks do not bend visibly.
-    every = np.where(times < 1.5, 1, np.ceil(2 * times))
-    return np.asarray(np.minimum(every, len(values)), np.intp)
+    many, _, length = chains.shape
+    half = length // 2
+    if half < 2:
+        return np.full(many, np.nan), np.full(many, np.nan)
+    halves = np.concatenate([chains[:, :, :half], chains[:, :, length - half :]], axis=1)
+    means = halves.mean(axis=2)
+    # Rounding of the mean must not make a chain move that does not.
+    centred = np.where(np.ptp(halves, axis=2, keepdims=True) > 0, halves - means[:, :, None], 0.0)
+    within = np.square(centred).sum(axis=2).mean(axis=1) / (half - 1)
+    total = within * (half - 1) / half + means.var(axis=1, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.sqrt(total / within), np.where(total > 0, halves[0].size / _time(centred, within, total), np.nan)
 
 
-def _ranks(values: Floats) -> Floats:
-    """Return, column by column, how many draws are smaller; equal draws have equal ranks."""
-    ordered = np.sort(values, axis=0)
-    columns = [np.searchsorted(a, b) for a, b in zip(ordered.T, values.T, strict=True)]
-    return np.array(columns, float).T
+def _time(centred: Floats, within: Floats, total: Floats) -> Floats:
+    """Return the integrated autocorrelation time of several chains together, by Geyer's initial monotone sequence."""
+    many, _, half = centred.shape
+    time, least = np.full(many, -1.0), np.full(many, np.inf)
+    active = np.flatnonzero(total > 0)
+    for lag in range(0, half - 1, 2):
+        # Sums of neighbours are positive for reversible chains (Geyer 1992): the first that is not is noise.
+        some = centred[active]
+        pair = sum(_autocorrelation(some, k, within[active], total[active]) for k in (lag, lag + 1))
+        least[active] = np.minimum(least[active], pair)
+        active = active[least[active] > 0]
+        if not active.size:
+            break
+        time[active] += 2 * least[active]
+    # Antithetic chains may be worth more than their draws, but not by any factor; the bound is the usual one.
+    return np.asarray(np.maximum(time, 1 / np.log10(centred[0].size)))
 
 
-def autocorrelation_time(x: Floats) -> Floats:
-    """Return 1 + 2 sum of autocorrelations of each column, truncated by Geyer's initial monotone sequence.
+def _autocorrelation(centred: Floats, lag: int, within: Floats, total: Floats) -> Floats:
+    half = centred.shape[2]
+    products = np.einsum("rcl,rcl->rc", centred[:, :, : half - lag], centred[:, :, lag:])
+    covariance = products.mean(axis=1) / (half - 1)
+    return np.asarray(1 - (within - covariance) / total)
+
+
+def serial(values: Floats) -> Floats:
+    """Return, for the draws (draws, replicates) of each replicate, standardised autocorrelations of lag 1 and 2.
+
+    Those of ranks, around a circle, so that mean and variance are known exactly if all orders of the draws are equally
+    likely (Wald and Wolfowitz 1943), whatever their law and with ties: 0 and 1. Fewer than 5 draws, or draws that are
+    all equal, have nan.
 
     Examples
     --------
-    >>> autocorrelation_time(np.ones((8, 1)))
-    array([1.])
+    >>> serial(np.arange(6.0)[:, None]).round(2).tolist()
+    [[0.98, -0.49]]
     """
-    rho = _autocorrelations(x)
-    # Sums of neighbours are positive for reversible chains (Geyer 1992): the first that is not is noise.
-    pairs = rho[0 : len(rho) - 1 : 2] + rho[1::2]
-    pairs = np.minimum.accumulate(pairs, axis=0)
-    positive = np.logical_and.accumulate(pairs > 0, axis=0)
-    return np.asarray(np.maximum(2 * np.where(positive, pairs, 0).sum(axis=0) - 1, 1.0))
+    m = len(values)
+    if m < 5:
+        return np.full((values.shape[1], 2), np.nan)
+    ranks = _ranks(np.ascontiguousarray(values.T))
+    centred = ranks - ranks.mean(axis=1, keepdims=True)
+    second, fourth = np.square(centred).sum(axis=1), (centred**4).sum(axis=1)
+    mean = -second / (m - 1)
+    square = np.square(second)
+    variance = (square - fourth) / (m - 1) + (square - 2 * fourth) / ((m - 1) * (m - 2)) - np.square(mean)
+    found = [(centred * np.roll(centred, lag, axis=1)).sum(axis=1) for lag in (1, 2)]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scores = np.stack([(each - mean) / np.sqrt(variance) for each in found], axis=1)
+    return np.where((second > 0)[:, None], scores, np.nan)
 
 
-def _autocorrelations(x: Floats) -> Floats:
-    """Return the autocorrelation function by FFT; a constant column gets zeros behind lag 0."""
-    n = len(x)
-    centred = x - x.mean(axis=0)
-    # Twice the length, so that the circular correlation of the FFT is the linear one.
-    spectrum = np.fft.rfft(centred, 2 * n, axis=0)
-    acov = np.fft.irfft(spectrum * spectrum.conj(), 2 * n, axis=0)[:n]
-    rho = np.where(np.ptp(x, axis=0) > 0, acov / np.where(acov[0] > 0, acov[0], 1.0), 0.0)
-    rho[0] = 1.0
-    return np.asarray(rho)
+def _ranks(rows: Floats) -> Floats:
+    """Return ranks along the last axis; equal numbers share the mean of theirs."""
+    placed = Placed(rows[:, None], np.zeros(len(rows)))
+    return placed.ranks()[:, 0]

@@ -50,7 +50,8 @@ def replicates_from_draws(
     y: Any = None,
     f: Any = None,
     belief: Any = None,
-    iid: bool = True,
+    iid: bool | None = None,
+    chains: int | None = None,
     weights: Numbers = None,
     seed: int = 0,
     on_failure: OnFailure = "raise",
@@ -67,10 +68,11 @@ def replicates_from_draws(
     truth = _numeric(theta, "theta")
     n = _length(truth)
     # Arrays of unequal lengths cannot be one array; they are ranked one by one.
+    flat = draws if chains is None else _one_axis(truth, draws, chains)
     outputs: Any = (
-        [_numeric(part, f"draws[{i}]", first="draws") for i, part in enumerate(draws)]
-        if _ragged(draws)
-        else _numeric(draws, "draws")
+        [_numeric(part, f"draws[{i}]", first="draws") for i, part in enumerate(flat)]
+        if _ragged(flat)
+        else _numeric(flat, "draws")
     )
     _need_names(truth, outputs, f)
     most = _fit(truth, outputs, n)
@@ -85,7 +87,8 @@ def replicates_from_draws(
         truths_known=truth,
     )
     recorder = Recorder(question, 0, n)
-    for block in _blocks(recorder, truth, outputs, _datasets(y, n), iid, _weights(weights, n, outputs)):
+    order = {"iid": iid, "chains": chains}
+    for block in _blocks(recorder, truth, outputs, _datasets(y, n), order, _weights(weights, n, outputs)):
         recorder.record(block)
     record = recorder.finish()
     if record.failures and on_failure == "raise":
@@ -93,13 +96,13 @@ def replicates_from_draws(
     return replace(record, reference=reference_values(question, 0, reference_size(question, n)))
 
 
-def _blocks(recorder: Recorder, truth: Any, outputs: Any, data: Any, iid: bool, weights: Any) -> Any:
+def _blocks(recorder: Recorder, truth: Any, outputs: Any, data: Any, order: Any, weights: Any) -> Any:
     """Cut arrays into blocks of bounded size; draws of different numbers are blocks of one."""
     question, streams, n = recorder.question, recorder.streams, _length(truth)
     if isinstance(outputs, list):
         for i in range(n):
             # A batch of one: as in larger ones, an output whose weights will not do is lost alone.
-            (one,) = Draws(outputs[i][:, None], iid=iid, weights=weights and weights[i][:, None]).members()
+            (one,) = Draws(outputs[i][:, None], weights=weights and weights[i][:, None], **order).members()
             yield singles(question, streams, [i], [take(truth, i)], (data[i],), (one,))
         return
     # A chunk and its masks fit in memory whatever n is; where it is cut changes no number.
@@ -109,7 +112,29 @@ def _blocks(recorder: Recorder, truth: Any, outputs: Any, data: Any, iid: bool, 
         values = _map(take(outputs, part), lambda array: np.moveaxis(array, 1, 0))
         some = None if weights is None else weights[part].T
         index = np.arange(part.start, part.stop)
-        yield Block(question, streams, index, take(truth, part), data[part], Draws(values, iid=iid, weights=some))
+        yield Block(question, streams, index, take(truth, part), data[part], Draws(values, weights=some, **order))
+
+
+def _one_axis(truth: Any, draws: Any, chains: Any) -> Any:
+    """Return draws of chains with one axis for all of them, chain after chain."""
+    if isinstance(draws, Mapping):
+        return {key: _one_axis(truth.get(key), part, chains) for key, part in draws.items()}
+    if isinstance(draws, (list, tuple)) and truth is not None:
+        return [_chain_after_chain(part, 0, np.ndim(truth) - 1, chains) for part in draws]
+    return draws if truth is None else _chain_after_chain(draws, 1, np.ndim(truth) - 1, chains)
+
+
+def _chain_after_chain(draws: Any, lead: int, own: int, chains: Any) -> Any:
+    """Return draws whose chains have an axis of their own, behind the leading ones, with one axis less."""
+    array = np.asarray(draws)
+    if array.ndim != lead + 2 + own:
+        return draws
+    if array.shape[lead] != chains:
+        raise InvalidStudy(
+            f"with chains={chains!r}, draws must have the chains on axis {lead} or lie chain after chain, but an array "
+            f"of shape {array.shape} arrived; pass chains={array.shape[lead]}, or move the axis."
+        )
+    return array.reshape(*array.shape[:lead], -1, *array.shape[lead + 2 :])
 
 
 def _weights(weights: Any, n: int, outputs: Any) -> Any:
@@ -294,7 +319,7 @@ def _hint(truth: tuple[int, ...], draws: tuple[int, ...]) -> str:
     if own == (1,) and len(draws) == 2:
         return "; pass draws[..., None]"
     if len(draws) == len(truth) + 2 and draws[0] == n and draws[3:] == own:
-        return "; if axis 1 is the chain, pass draws.reshape(n, -1, ...)"
+        return f"; if axis 1 is the chain, pass chains={draws[1]}"
     return ""
 
 

@@ -17,7 +17,6 @@ from scipy import special
 from ..distributions.laws import Law, scores_from_tails
 from ..errors import InvalidStudy
 from ..values import Floats, Ints
-from .chains import need_long_chains, thinned
 
 #: The smallest distance of u from 0 and 1: saturated values are kept there, never dropped.
 EDGE = 2.0**-53
@@ -187,8 +186,10 @@ def _per_entry(mask: NDArray[np.bool_], d: int) -> Ints:
     return counts
 
 
-def among(values: Floats, truth: Floats, v: Floats, *, chains: int = 0) -> Place:
-    """Return the position of truths among draws, thinning chains to their effective size first.
+def among(values: Floats, truth: Floats, v: Floats) -> Place:
+    """Return the position of truths among draws.
+
+    Among the draws of Markov chains it is good for pictures only: its law is not known.
 
     Parameters
     ----------
@@ -196,8 +197,6 @@ def among(values: Floats, truth: Floats, v: Floats, *, chains: int = 0) -> Place
         Test function values of the draws, shape (draws, replicates).
     truth, v
         Test function values of the truths, and uniforms, one per replicate.
-    chains
-        How many Markov chains the draws are, one behind the other; 0 if they are independent.
 
     Returns
     -------
@@ -206,15 +205,8 @@ def among(values: Floats, truth: Floats, v: Floats, *, chains: int = 0) -> Place
     """
     need_shape(values, truth)
     lost = not_finite(values) | ~np.isfinite(truth)
-    if not chains:
-        below, ties = count(values, truth)
-        place = ranked(below, ties, np.full(truth.shape, len(values), np.int64), v)
-    else:
-        keep = thinned(values, chains)
-        below = np.array([np.sum(kept < t) for kept, t in zip(keep, truth, strict=True)])
-        ties = np.array([np.sum(kept == t) for kept, t in zip(keep, truth, strict=True)])
-        place = ranked(below, ties, np.array([len(kept) for kept in keep]), v)
-        need_long_chains(place["draws"][~lost], len(values))
+    below, ties = count(values, truth)
+    place = ranked(below, ties, np.full(truth.shape, len(values), np.int64), v)
     place["u"][lost] = np.nan
     return place
 

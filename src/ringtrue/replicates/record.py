@@ -120,9 +120,10 @@ class Replicates:
     energy, belief_energy
         (n,): energy scores of the outputs and of the belief, for all entries of theta together; nan if it has only one.
     treated
-        (n,): what was done to draws on the way; see :data:`THINNED` and :data:`WEIGHTED`.
+        (n,): what was done to draws on the way; see :data:`CHAINS` and :data:`WEIGHTED`.
     arrays
-        All arrays by name, those above and whatever else was kept: ``members``, diagnostics of samplers.
+        All arrays by name, those above and whatever else was kept: ``members``, diagnostics of samplers; of Markov
+        chains ``chain_count`` and, per test function, ``chains/rhat``, ``chains/size`` (effective) and what tests need.
     reference
         f at fresh draws of mu0, (draws, functions); empty where the weak level needs none.
     failures
@@ -234,7 +235,9 @@ class Replicates:
         arrays = {
             name: array if whole else array[:, columns]
             for name, array in self.arrays.items()
-            if (whole := name.startswith(KEPT) or array.ndim == 1) or array.shape == per_function
+            if (whole := name.startswith(KEPT) or array.ndim == 1)
+            or array.shape == per_function
+            or name.startswith(OF_CHAINS)
         }
         header = replace(self.header, functions=tuple(self.functions[k] for k in columns))
         reference = self.reference[:, columns] if self.reference.size else self.reference
@@ -267,8 +270,10 @@ class Replicates:
         return f"Replicates(n={self.n}, f=[{names}], failures={len(self.failures)}, seed={self.seed})"
 
 
-#: What may have been done to the draws of a replicate: bits of ``treated``.
-THINNED, WEIGHTED = 1, 2
+#: What the draws of a replicate are, and what was done to them: bits of ``treated``.
+CHAINS, WEIGHTED = 1, 2
+#: Arrays under this name have the test functions on axis 1, whatever else they have.
+OF_CHAINS = "chains/"
 
 
 class Gathering:

@@ -5,6 +5,7 @@ For authors of procedures and for test suites. Nothing in the package imports it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -17,7 +18,7 @@ from ..errors import InvalidStudy, Miscalibrated, RingtrueError
 from ..functions import SEVERAL, Context
 from ..question.study import Study
 from ..replicates.block import Block, fitting, law_of
-from ..replicates.chains import stride
+from ..replicates.chains import agreement
 from ..replicates.preflight import preflight
 from ..replicates.reducers import reduce
 from ..replicates.simulate import Raised, simulate, singles
@@ -167,10 +168,15 @@ def _same_draws(study: Study, block: Block, output: Any) -> None:
 
 
 def _independent(output: Any, values: Floats) -> Floats:
-    """Thin the values of Markov chains, all alike."""
+    """Keep values of Markov chains that are far apart: at twice the time that a draw of theirs is worth."""
     members = output.outputs if isinstance(output, Batch) else [output]
-    chains = any(isinstance(one, Draws) and not one.iid for one in members)
-    return values[:: int(stride(values).max())] if chains else values
+    chains = any(isinstance(one, Draws) and one.chains for one in members)
+    if not chains:
+        return values
+    # Two draws one such time apart still have correlation e^-2. The step is odd, or it would pick the same phase of a
+    # chain that swings.
+    worth = np.nan_to_num(agreement(np.ascontiguousarray(values.T)[:, None])[1], nan=1.0)
+    return values[:: 2 * math.ceil(len(values) / max(float(worth.min()), 1.0)) + 1]
 
 
 def _draws(output: Any, rng: np.random.Generator) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from ...replicates.record import THINNED, WEIGHTED
+from ...replicates.record import CHAINS, WEIGHTED
 from .codec import Row, Unreadable, block_row, checksum
 from .identity import SOURCES
 from .meta import meta_row, meta_text
@@ -67,7 +67,7 @@ def _span(place: Row, notes: Sequence[str], proof: bytes, blob: bytes) -> Row:
     arrays |= {name: part.T.astype(np.int64) for name, part in zip(_INTS, old["ints"], strict=True)}
     arrays |= {"energy": old["floats"][-2], "belief_energy": old["floats"][-1]}
     # What was done to draws was noted of a row, not of a replicate: it is taken to concern all that had draws.
-    done = sum(bit for note, bit in (("thinned", THINNED), ("weighted", WEIGHTED)) if note in notes)
+    done = sum(bit for note, bit in (("thinned", CHAINS), ("weighted", WEIGHTED)) if note in notes)
     arrays["treated"] = np.where((arrays["draws"] > 0).any(axis=1), done, 0)
     return block_row("spans", place[0], arrays | {name: old[name] for name in ("members",) if name in old})[2:]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...errors import InvalidStudy
 from ...replicates.given import replicates_from_draws
-from ...replicates.record import THINNED, Replicates
+from ...replicates.record import CHAINS, Replicates
 from .store import Store
 
 
@@ -35,17 +35,30 @@ def recompute(store: Any, *, f: Any, belief: Any = None) -> Replicates:
         if opened.keep != "draws":
             raise InvalidStudy(f"{store} must have draws to ask about, but it was made without keep='draws'.")
         stored, kept = opened.replicates(), opened.draws(0, opened.n)
-    chains = bool(np.any(stored.treated & THINNED))
+    order = _order(stored)
     found = replicates_from_draws(
         *(_unnamed(kept, name) for name in ("theta", "draws")),
         f=f,
         belief=belief,
-        iid=not chains,
+        **order,
         seed=stored.seed,
         on_failure="record",
     )
     known = {failure.replicate: failure for failure in stored.failures}
     return replace(found, failures=tuple(known.get(one.replicate, one) for one in found.failures))
+
+
+def _order(stored: Replicates) -> dict[str, Any]:
+    """Return what the draws of a run are: so many chains, or independent."""
+    if not np.any(stored.treated & CHAINS):
+        return {"iid": True}
+    count = stored.arrays.get("chain_count")
+    if count is None:  # written by a version that did not tell one chain from several
+        return {"iid": False}
+    many = set(count[stored.rows].tolist())
+    if len(many) != 1:
+        raise InvalidStudy("the stored outputs must be equally many chains each to ask about them, but they are not.")
+    return {"chains": int(many.pop())}
 
 
 def _unnamed(parts: Mapping[str, NDArray[Any]], name: str) -> Any:

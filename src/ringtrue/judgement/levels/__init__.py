@@ -21,6 +21,7 @@ from ...statistics import combining, uniformity
 from ...statistics.effects import Interval
 from ...streams import Streams
 from ...values import Floats
+from .. import chains
 from ..column import Column, columns_of
 
 if TYPE_CHECKING:
@@ -166,10 +167,13 @@ def combined(
 
 
 def test_column(level: str, column: Column, test: str) -> TestRow:
-    """Test that the positions of one column are uniform."""
+    """Test that the positions of one column are uniform, or that chains place the truth as they place each other."""
+    if column.chains:
+        found = chains.test(column, lambda: stream(column.replicates, 4 + column.k))
+        return row_of(level, column, found, column.route)
     z = column.scores if column.draws is None else None
-    found = uniform(column.values, z, draws=column.draws, test=test, lost=column.lost)
-    return row_of(level, column, found, column.route)
+    positions = uniform(column.values, z, draws=column.draws, test=test, lost=column.lost)
+    return row_of(level, column, positions, column.route)
 
 
 def row_of(level: str, column: Column, found: Any, route: str) -> TestRow:

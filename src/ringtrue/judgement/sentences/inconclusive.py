@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...statistics.effects import Interval
+from ..chains import too_slow
 from ..measures import without_losses
 from ..text import counted, decimals, format_p, number, percent
 from ..verdict import Tolerance, certificate, joint_confidence, known_to, needed, one_draw, to_settle, usual_draws
@@ -63,6 +64,8 @@ def _open(findings: Findings) -> str:
         return f"but {_lost(findings)}"
     if kept < 4:
         return f"but {counted(kept, 'replicate')} {'tells' if kept == 1 else 'tell'} next to nothing; {_more(findings)}"
+    if too_slow(ran):
+        return "but the chains are worth too few draws to tell how wide outputs are; run them longer, or more of them"
     return f"and {_more(findings)}"
 
 

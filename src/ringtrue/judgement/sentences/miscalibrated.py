@@ -91,6 +91,8 @@ def direction(f: str, findings: Findings) -> str:
     """Say over-confident, under-confident, biased, misshapen or outlying, with the number that mends it."""
     about = {m.name: m for m in findings.measures if m.f == f}
     column = _column(f, findings)
+    if column.chains and math.isinf(about["spread"].high):
+        return "is not where the chains say, and they are worth too few draws each to tell by how much"
     found = diagnose(column)
     size = _size_clauses(about, found, findings.tolerance)
     if found.kind == "outliers":
