@@ -276,13 +276,13 @@ def spread_and_bias(chained: Chained, *, confidence: float) -> SpreadAndBias:
     """
     if chained.n < _FEWEST:
         return SpreadAndBias.from_ends((math.nan, 0.0, math.inf), (math.nan, -math.inf, math.inf))
-    cut, inputs = _cut(chained.length), chained.inputs
+    length, inputs = chained.length, chained.inputs
     mean = inputs.mean(axis=0)
-    variance, bias = _fit(mean, cut)
+    variance, bias = _fit(mean, length)
     estimate = math.sqrt(max(variance, 0.0))
     if chained.slow or not math.isfinite(variance):
         return SpreadAndBias.from_ends((estimate, 0.0, math.inf), (bias, -math.inf, math.inf))
-    slopes = np.array([_slope(mean, cut, place) for place in range(4)])
+    slopes = np.array([_slope(mean, length, place) for place in range(4)])
     influence = (inputs - mean) @ slopes
     # Of lost replicates only the differences count: the noise is that of the chains that came.
     widen = chained.lost / (chained.n + chained.lost) * (np.abs(slopes[:2]) * chained.reach[:2, None]).sum(axis=0)
@@ -303,19 +303,23 @@ def _reach(influence: Floats, confidence: float) -> float:
     return student(confidence, freedom(influence)) * float(influence.std(ddof=1)) / math.sqrt(influence.size)
 
 
-def _fit(mean: Floats, cut: float) -> tuple[float, float]:
+def _fit(mean: Floats, length: float) -> tuple[float, float]:
     """Return squared spread and bias from mean differences and mean squares."""
-    v = reference_noise(mean[2], mean[3])
+    v, cut = reference_noise(mean[2], mean[3]), _cut(length)
     of_draws = _scale(mean[2], cut)
     centre, scale = _normal(mean[0], mean[2] + mean[1], cut, of_draws)
     unit = of_draws / math.sqrt(1 + v)
-    return (scale / unit) ** 2 - v, centre / unit
+    variance, bias = (scale / unit) ** 2 - v, centre / unit
+    # Ends of chains are not cut off sharply, which hides part of an error: the same part, to 2 %, whatever the error
+    # and the autocorrelation. These are fits to exact moments of ranks among 10 to 400 independent draws.
+    left, left_of_bias = 1 - 0.31 / math.sqrt(length), 1 - 0.1 / math.sqrt(length)
+    return variance ** (1 / left) if variance > 0 else variance, bias / left_of_bias
 
 
-def _slope(mean: Floats, cut: float, place: int) -> Floats:
+def _slope(mean: Floats, length: float, place: int) -> Floats:
     """Return the derivative of squared spread and bias by one of the means."""
     step = 1e-4
-    ends = [np.array(_fit(mean + sign * step * np.eye(4)[place], cut)) for sign in (-1, 1)]
+    ends = [np.array(_fit(mean + sign * step * np.eye(4)[place], length)) for sign in (-1, 1)]
     return np.asarray((ends[1] - ends[0]) / (2 * step))
 
 
