@@ -19,7 +19,7 @@ from ..replicates.simulate import OnFailure
 from ..statistics import planning
 from ..statistics.uniformity import TESTS
 from ..values import Numbers
-from . import measures
+from . import inputs, measures
 from .column import strong_columns
 from .levels import evidence, levels
 from .result import Resolution, Result, Tested
@@ -160,10 +160,14 @@ def judge(
     if verdict is Verdict.INCONCLUSIVE and replicates.failures:
         tolerable = _tolerable(replicates, alpha, limits, test)
     p, rows = overall(found), rejecting(found, alpha)
-    text = sentence(verdict, Findings(found, p, rows, sizes, use, replicates, alpha, limits, tolerable))
+    doubts = inputs.suspicions(replicates)
+    if verdict is Verdict.WITHIN_TOLERANCE and any(one.voids for one in doubts):
+        verdict, text = Verdict.INCONCLUSIVE, inputs.VOID
+    else:
+        text = sentence(verdict, Findings(found, p, rows, sizes, use, replicates, alpha, limits, tolerable))
     return Result(
         verdict,
-        text,
+        inputs.in_front(doubts, text),
         p,
         Tested({one.level: one for one in found}),
         measures.with_use(sizes, use, replicates, alpha),
@@ -172,6 +176,7 @@ def judge(
         alpha,
         limits,
         (*_notes(replicates), *notes, *useless(use)),
+        tuple(one.text for one in doubts),
     )
 
 

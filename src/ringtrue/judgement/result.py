@@ -128,6 +128,9 @@ class Result:
         The evidence of every level that was tested: ``result.levels["strong"].pvalue``.
     replicates
         What the judgement rests on.
+    suspicions
+        What seems wrong with truths, data or draws, so that the procedure may not be to blame; the sentence leads with
+        it.
     """
 
     verdict: Verdict
@@ -140,6 +143,7 @@ class Result:
     alpha: float
     tolerance: Tolerance
     notes: tuple[str, ...] = ()
+    suspicions: tuple[str, ...] = ()
 
     @property
     def tests(self) -> tuple[TestRow, ...]:
@@ -220,6 +224,7 @@ class Result:
                     for cause, count, failure in self.replicates.causes()
                 ],
                 "notes": list(self.notes),
+                "suspicions": list(self.suspicions),
             }
         )
         return found

@@ -21,6 +21,10 @@ from ..values import Floats, Ints
 
 #: Arrays under this name are truths and draws that were to be kept: large, and of no use to a judgement.
 KEPT = "kept/"
+#: Arrays under this name say what went in, of the first replicates; and how many these are.
+INPUT, LOOKED = "input/", 2000
+#: What its ``noise`` says of a model: one theta gave the same data from two streams, or the model takes no stream.
+IGNORES_STREAM, NO_STREAM = 1, 2
 
 
 @dataclass(frozen=True)
