@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ..replicates.record import IGNORES_STREAM, INPUT, LOOKED, NO_STREAM, Replicates
+from ..replicates.record import IGNORES_STREAM, INPUT, LOOKED, NO_STREAM, SAME_SHIFT, Replicates
 from ..statistics import twosample, uniformity
 from ..statistics.effects import usefulness
 from ..values import Floats
@@ -30,6 +30,8 @@ from .text import format_p, number, percent
 RARE, RARE_OF_BELIEF = 1e-6, 1e-4
 #: A run has repeats if fewer than this share of its truths or datasets are different.
 _DIFFERENT = 0.8
+#: Truths and test functions that are enough to see repeats; it takes sorting.
+_ENOUGH, _COLUMNS = 50_000, 20
 #: So many numbers that are not whole make a dataset that does not occur twice by chance.
 _NUMBERS = 10
 
@@ -79,7 +81,7 @@ class Looked:
     @cached_property
     def repeating(self) -> list[Column]:
         """The test functions whose truths repeat each other though no draw ever equals its truth."""
-        return [column for column in self.columns if _repeats(self, column)]
+        return [column for column in self.columns[:_COLUMNS] if _repeats(self, column)]
 
 
 def suspicions(replicates: Replicates) -> tuple[Suspicion, ...]:
@@ -107,18 +109,20 @@ def _mean_and_sd(seen: Looked) -> Suspicion | None:
 
 
 def _like_mean_and_sd(a: Floats, b: Floats, chance: float) -> bool:
+    """Whether the second of two draws is never negative, and negative firsts or a steady second are no chance."""
     if np.isnan(b).any() or (b < 0).any():
         return False
     # Of two draws of one output either may come first: each order is a fair coin, whatever the values are.
-    if 0.5 ** int((a < 0).sum()) <= chance:
-        return True
+    return bool(0.5 ** int((a < 0).sum()) <= chance / 2 or _steady(a, b, chance / 2))
+
+
+def _steady(a: Floats, b: Floats, chance: float) -> bool:
     middle = np.median([a, b])
-    nearer, farther = (
-        int(np.sum(np.abs(b - middle) < np.abs(a - middle))),
-        int(np.sum(np.abs(b - middle) > np.abs(a - middle))),
-    )
-    steady = 3 * _deviation(b) <= _deviation(a) and nearer >= 9 * farther
-    return bool(steady and special.bdtrc(nearer - 1, nearer + farther, 0.5) <= chance) if nearer else False
+    closer = np.abs(a - middle) - np.abs(b - middle)
+    nearer, farther = int((closer > 0).sum()), int((closer < 0).sum())
+    # Sorted pairs are no coins either, but both of a pair spread alike.
+    alike = 3 * _deviation(b) > _deviation(a) or nearer < 9 * farther
+    return not alike and nearer > 0 and float(special.bdtrc(nearer - 1, nearer + farther, 0.5)) <= chance
 
 
 def _deviation(x: Floats) -> float:
@@ -168,10 +172,10 @@ def _equal_truths(seen: Looked) -> Suspicion | None:
     if not seen.repeating:
         return None
     column = seen.repeating[0]
-    many = np.unique(seen.of(column, "truth")).size
+    truth = column.array("truth")[:_ENOUGH]
     return Suspicion(
-        f"there are only {many} different truths of {column.name} in {seen.n} replicates, though no draw ever equals "
-        f"its truth: replicates that share a truth are not independent, and count as one"
+        f"there are only {np.unique(truth).size} different truths of {column.name} in {truth.size} replicates, though "
+        f"no draw ever equals its truth: replicates that share a truth are not independent, and count as one"
     )
 
 
@@ -181,16 +185,18 @@ def _same(seen: Looked, column: Column) -> bool:
 
 def _repeats(seen: Looked, column: Column) -> bool:
     """Whether truths repeat that should be different; whole numbers, and rounded ones, may repeat."""
-    truth = seen.of(column, "truth")
-    values, fresh = np.unique(truth), seen.replicates.reference
-    if seen.n < 20 or values.size > _DIFFERENT * seen.n or not seen.never_hit(column):
+    if seen.n < 20 or not seen.never_hit(column):
+        return False
+    truth, fresh = column.array("truth")[:_ENOUGH], seen.replicates.reference
+    values = np.unique(truth)
+    if values.size > _DIFFERENT * truth.size:
         return False
     # A belief that is known by its draws repeats them, and so do its truths.
     if len(fresh) and np.unique(fresh[:, column.k]).size < 0.95 * len(fresh):
         return False
     if (values == np.floor(values)).all():
         return False
-    return not _on_lattice(values) or (values.size <= 20 and seen.n >= 10 * values.size)
+    return not _on_lattice(values) or (values.size <= 20 and truth.size >= 10 * values.size)
 
 
 def _on_lattice(values: Floats) -> bool:
@@ -273,29 +279,52 @@ def _fixed_noise(seen: Looked) -> Suspicion | None:
     if noise is None or fractions is None or not noise.any() or np.unique(fractions).size < 2:
         return None
     same = "one theta gave the same data twice, from two random streams"
+    mend = "write the model as P(theta, rng) and draw noise from rng, not from a random state that starts afresh"
     if noise.max() == IGNORES_STREAM:
         return Suspicion(
-            f"the model takes rng and does not use it: {same}. If it seeds a random state of its own, let it draw from "
+            f"the model takes rng and does not use it: {same}. If it has a random state of its own, let it draw from "
             f"rng; if it has no noise, leave rng out of its arguments"
         )
-    if noise.max() == NO_STREAM and _follows_truth(seen):
-        text = (
-            f"the data have no noise of their own: {same}, and positions are a function of the truth alone. If noise "
-            f"is meant, write the model as P(theta, rng) and draw from rng, not from a random state that starts afresh"
+    if noise.max() == SAME_SHIFT:
+        return Suspicion(f"the noise in the data is the same in every replicate: {mend}")
+    if noise.max() == NO_STREAM and _read_off(seen):
+        return Suspicion(
+            f"the data have no noise of their own, and more numbers than there are parameters: {same}. If noise is "
+            f"meant, {mend}",
+            voids=False,
         )
-        return Suspicion(text, voids=False)
     return None
+
+
+def remarks(replicates: Replicates) -> list[str]:
+    """Return what is worth knowing of the inputs and no mistake where a procedure solves a problem without noise."""
+    seen = Looked(replicates)
+    noise = seen.array("noise")
+    if noise is None or not noise.size or noise.max() != NO_STREAM or not _follows_truth(seen):
+        return []
+    return ["the model has no noise: the same theta gives the same data, and positions are a function of the truth."]
+
+
+def _read_off(seen: Looked) -> bool:
+    """Whether data without noise have so many numbers that theta could be read off them."""
+    many = seen.array("fractional")
+    return many is not None and many.min() > len(seen.columns) and _follows_truth(seen)
 
 
 def _follows_truth(seen: Looked) -> bool:
     """Whether the position of an entry is a smooth function of all of them, which noise in the data would prevent."""
+    asked = [column for column in seen.columns if _differ(seen, column)]
+    if seen.n < 10 * (3 * len(seen.columns) + 1):
+        return False
     entries = [_scores(seen.of(column, "truth")) for column in seen.columns]
     smooth = np.stack([np.ones(seen.n), *(entry**power for entry in entries for power in (1, 2, 3))], axis=1)
-    if seen.n < 10 * smooth.shape[1]:
-        return False
-    return any(
-        _explained(_scores(seen.of(column, "z")), smooth) > 0.9 for column in seen.columns if _differ(seen, column)
-    )
+    positions = [(_scores(seen.of(column, "z")), seen.of(column, "truth")) for column in asked]
+    return any(_explained(z, smooth) > 0.9 or _steps(z[np.argsort(truth)]) < 0.1 for z, truth in positions)
+
+
+def _steps(values: Floats) -> float:
+    """Return von Neumann's ratio: the mean square of the steps in units of the variance, 2 without any order."""
+    return float(np.square(np.diff(values)).mean()) / max(float(values.var()), 1e-300)
 
 
 def _differ(seen: Looked, column: Column) -> bool:
@@ -361,11 +390,8 @@ def _worse_than_belief(seen: Looked) -> Suspicion | None:
     if not found:
         return None
     correlation, skill, name = min(found)
-    look = (
-        "a sign error"
-        if correlation < -5 / np.sqrt(seen.n)
-        else "rows in another order than the truths', or a sign error"
-    )
+    rows = "rows in another order than the truths', or a sign error"
+    look = "a sign error" if correlation < -5 / np.sqrt(seen.n) else rows
     return Suspicion(
         f"the outputs are worse than the belief (skill {number(skill)} for {name}) and do not follow the truth (rank "
         f"correlation {number(correlation)}): look for {look}",
@@ -382,8 +408,10 @@ def _against_truth(seen: Looked, column: Column) -> tuple[float, float, str] | N
     if not skill.high < 0:
         return None
     correlation = float(np.corrcoef(_scores(truth), _scores(mean))[0, 1])
-    # A procedure that follows the truth, however badly, has its rows and its signs right.
-    return None if correlation > 3 / np.sqrt(seen.n) else (correlation, skill.estimate, column.name)
+    # Outputs that differ so much should follow the truth so well; one that follows it badly has its rows right.
+    varied, width = float(mean.var()), float(np.square(seen.of(column, "sd")).mean())
+    expected = np.sqrt(varied / (varied + width))
+    return (correlation, skill.estimate, column.name) if correlation + 4 / np.sqrt(seen.n) < expected / 2 else None
 
 
 def _scores(x: Floats) -> Floats:

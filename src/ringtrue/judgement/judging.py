@@ -175,7 +175,7 @@ def judge(
         replicates,
         alpha,
         limits,
-        (*_notes(replicates), *notes, *useless(use)),
+        (*_notes(replicates), *notes, *useless(use), *inputs.remarks(replicates)),
         tuple(one.text for one in doubts),
     )
 

@@ -19,7 +19,7 @@ from ...streams import Streams
 from ...values import Floats, Generator, Ints, copied, take
 from .. import positions
 from ..block import Block, law_of
-from ..record import IGNORES_STREAM, INPUT, LOOKED, NO_STREAM, Field
+from ..record import IGNORES_STREAM, INPUT, LOOKED, NO_STREAM, SAME_SHIFT, Field
 
 #: Numbers that are marked at once.
 _CHUNK = 1_000_000
@@ -177,15 +177,15 @@ def _padded(numbers: Ints, b: int, blank: int) -> Ints:
 
 
 def _place_of_largest(values: Floats) -> Ints:
-    """Return which draw is the largest of each output; -1 if it is not alone, or one of the first or last tenth.
+    """Return which draw is the largest of each output; -1 if it is not alone, or at an end.
 
     Of independent draws each is the largest as often as any other. Draws that are sorted, or a chain that drifts, have
-    it at an end.
+    it among the first or the last.
     """
     many, none = len(values), np.full(values.shape[1], -1, np.int64)
     if many < _PLACES or not values.shape[1]:
         return none
-    place, edge = np.argmax(values, axis=0), many // 10
+    place, edge = np.argmax(values, axis=0), max(many // 20, 1)
     alone = (values == values.max(axis=0)).sum(axis=0) == 1
     return np.where(alone & (place >= edge) & (place < many - edge), place, none)
 
@@ -213,24 +213,50 @@ def _jitter(block: Block, few: int, k: int) -> Floats:
 
 @lru_cache(maxsize=4)  # once per process, however often the first replicate is computed
 def _noise(study: Study) -> int:
-    """Say whether one theta gives the same data from two streams, and whether the model takes any; 0 if it does not."""
+    """Say what is wrong with a model's noise; 0 if another stream gives other data, or nothing is known."""
     if study.joint is not None or not study.reproducible:
         return 0
-    streams, size = Streams(study.seed), study.batch
+    streams = Streams(study.seed)
     try:
-        drawn = study.truths(size or 1, streams.generator("truth"))
-        theta = drawn if size else take(drawn, 0)
-        once, again = (_data(study, theta, partial(streams.generator, "data", 0, lane)) for lane in (1, 2))
+        theta, other = _two_truths(study, streams.generator("truth"))
+        stream, second = (partial(streams.generator, "data", 0, lane) for lane in (1, 2))
+        once = copied(study.simulate(copied(theta), stream))
+        if not _same_numbers(once, copied(study.simulate(copied(theta), second))):
+            return 0
+        if study.draws_noise:
+            return IGNORES_STREAM
+        moved = _shift(theta, once), _shift(other, copied(study.simulate(copied(other), stream)))
     except Exception:  # a replicate that fails says so itself
         return 0
-    # Whole numbers may agree by chance; numbers that are not, never.
-    if once is None or again is None or not np.array_equal(once, again) or (once == np.floor(once)).all():
-        return 0
-    return IGNORES_STREAM if study.draws_noise else NO_STREAM
+    return SAME_SHIFT if _same_move(*moved) else NO_STREAM
 
 
-def _data(study: Study, theta: Any, stream: partial[Generator]) -> Floats | None:
-    return in_a_row(copied(study.simulate(copied(theta), stream)))
+def _two_truths(study: Study, rng: Generator) -> tuple[Any, Any]:
+    """Return two parameters, or two batches of them."""
+    size = study.batch or 1
+    drawn = study.truths(2 * size, rng)
+    if study.batch is None:
+        return take(drawn, 0), take(drawn, 1)
+    return take(drawn, slice(None, size)), take(drawn, slice(size, None))
+
+
+def _same_numbers(once: Any, again: Any) -> bool:
+    """Whether data are equal that have numbers which are not whole; whole ones may agree by chance."""
+    a, b = in_a_row(once), in_a_row(again)
+    return a is not None and b is not None and np.array_equal(a, b) and bool((a != np.floor(a)).any())
+
+
+def _shift(theta: Any, y: Any) -> Floats | None:
+    """Return by how much data differ from their parameter, if they have its axes, or further ones."""
+    if in_a_row(theta) is None or in_a_row(y) is None or isinstance(theta, Mapping) or isinstance(y, Mapping):
+        return None
+    centre, data = np.asarray(theta, float), np.asarray(y, float)
+    own = data.shape[: centre.ndim] == centre.shape
+    return data - centre.reshape(centre.shape + (1,) * (data.ndim - centre.ndim)) if own else None
+
+
+def _same_move(one: Floats | None, other: Floats | None) -> bool:
+    return one is not None and other is not None and bool(one.any()) and np.allclose(one, other, rtol=1e-9, atol=1e-9)
 
 
 REDUCER = Inputs()
