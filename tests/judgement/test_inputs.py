@@ -150,7 +150,7 @@ MISTAKES: list[tuple[Callable[[Any], Given], str]] = [
     (mean_and_sd, r"two draws, .* like a standard deviation.* ringtrue\.Normal\(mean, sd\)"),
     (mean_and_sd_of_positive, "like a standard deviation"),
     (one_output, "draws are the same in all 300 replicates"),
-    (few_outputs, "draws are the same of only 30 kinds in 300 replicates"),
+    (few_outputs, "draws are of only 30 kinds in all 300 replicates"),
     (stuck, "of the draws of theta 2[34] % equal the draw before"),
     (stuck_and_shuffled, "of the draws of theta [4-8].* % equal the draw before"),
 ]
@@ -230,6 +230,8 @@ def test_rows_with_other_names_are_refused() -> None:
     says(refusal(lambda: rt.check_draws({"a": truths}, {"a": other.to_numpy()}, y=truths[::-1])), "theta and y")
     right = rt.check_draws(truths, other.loc[truths.index])
     assert right.pvalue == rt.check_draws(truths, table).pvalue == rt.check_draws(theta, draws).pvalue
+    seen = rt.check_draws(truths, table, y=pd.DataFrame({"a": theta, "b": 1.0}), f=lambda theta, y: theta * y[0])
+    assert "exact" in seen.levels  # a data frame is cut into rows
     rt.check_draws(truths[::-1], draws)  # an array has no names to disagree with
 
 

@@ -134,18 +134,18 @@ def _same_draws(seen: Looked) -> Suspicion | None:
     draws, data = seen.array("draws"), seen.array("data")
     if draws is None or not draws.all() or not seen.columns:
         return None
-    # Equal data may have equal outputs, if they are computed once for each dataset that can occur.
-    pairs = np.unique(np.stack([draws, np.zeros_like(draws) if data is None else data]), axis=1)
-    known = data is not None and data.all()
     _, place, counts = np.unique(draws, return_inverse=True, return_counts=True)
-    _, others = np.unique(pairs[0], return_counts=True)
-    shared = float(np.mean(((others if known else counts) > 1)[place]))
-    if shared < 0.05 or not _never_by_chance(seen, counts):
+    shared = (counts > 1)[place]
+    if data is not None and data.all():
+        # Equal data may have equal outputs, if these are made once for each dataset that can occur.
+        pairs = np.unique(np.stack([draws, data]), axis=1)
+        shared = (np.unique(pairs[0], return_counts=True)[1] > 1)[place]
+    if shared.mean() < 0.05 or not _never_by_chance(seen, counts):
         return None
-    how = f"in all {seen.n} replicates" if len(counts) == 1 else f"of only {len(counts)} kinds in {seen.n} replicates"
+    kinds = "the same" if len(counts) == 1 else f"of only {len(counts)} kinds"
     return Suspicion(
-        f"the draws are the same {how}, so that outputs cannot have followed their data: look for rows that were "
-        f"copied, or a procedure that returns the same draws whatever it is given"
+        f"the draws are {kinds} in all {seen.n} replicates: look for rows that were copied, or a procedure that "
+        f"returns the same draws whatever it is given; if equal data have equal draws, pass y="
     )
 
 

@@ -155,7 +155,8 @@ def _datasets(y: Any, n: int) -> Any:
         raise InvalidStudy(f"y must hold one dataset per replicate, but a {type(y).__name__} came for {n} replicates.")
     if len(y) != n:
         raise InvalidStudy(f"y must hold one dataset per replicate, but {len(y)} came for {n} replicates.")
-    return y if isinstance(y, np.ndarray) else list(y)
+    # A list of a data frame would be that of its columns.
+    return y if isinstance(y, np.ndarray) else np.asarray(y) if _labels(y) else list(y)
 
 
 def _belief(belief: Any, truth: Any) -> Any:
