@@ -329,9 +329,10 @@ def _steps(values: Floats) -> float:
 
 def _differ(seen: Looked, column: Column) -> bool:
     """Whether outputs differ by more than the noise of draws: some that ignore the data may have rows in any order."""
-    mean, width = seen.of(column, "mean"), float(np.square(seen.of(column, "sd")).mean())
-    many = float(seen.of(column, "draws").min()) or np.inf
-    return bool(mean.var() > (0.2 + 1 / many) * width)  # false if either is nan
+    mean, many = seen.of(column, "mean"), seen.of(column, "draws")
+    noise = np.where(many > 0, np.square(seen.of(column, "sd")) / np.maximum(many, 1), 0)
+    beyond = np.square(mean - mean.mean()) - noise
+    return bool(beyond.mean() > 4 * beyond.std() / np.sqrt(seen.n))  # false if a mean or an sd is not known
 
 
 def _explained(values: Floats, smooth: Floats) -> float:
@@ -366,7 +367,11 @@ def _belief_pvalue(seen: Looked, column: Column) -> float | None:
     fresh = seen.replicates.reference[:LOOKED]
     if lost or len(fresh) < 2 or not np.isfinite(fresh[:, column.k]).all():
         return None
-    return float(twosample.ks(seen.of(column, "truth"), fresh[:, column.k]).pvalue)
+    truth, drawn = seen.of(column, "truth"), fresh[:, column.k]
+    # Folded at the centre of both together, which keeps the test exact, it sees the spread.
+    centre = float(np.median(np.concatenate([truth, drawn])))
+    pairs = (truth, drawn), (np.abs(truth - centre), np.abs(drawn - centre))
+    return min(1.0, 2 * min(float(twosample.ks(*pair).pvalue) for pair in pairs))
 
 
 def _how_far(seen: Looked, column: Column) -> str:
@@ -391,7 +396,7 @@ def _worse_than_belief(seen: Looked) -> Suspicion | None:
         return None
     correlation, skill, name = min(found)
     rows = "rows in another order than the truths', or a sign error"
-    look = "a sign error" if correlation < -5 / np.sqrt(seen.n) else rows
+    look = "a sign error" if correlation < -4 / np.sqrt(seen.n) else rows
     return Suspicion(
         f"the outputs are worse than the belief (skill {number(skill)} for {name}) and do not follow the truth (rank "
         f"correlation {number(correlation)}): look for {look}",
@@ -404,14 +409,16 @@ def _against_truth(seen: Looked, column: Column) -> tuple[float, float, str] | N
     truth, mean, crps = (seen.of(column, name) for name in ("truth", "mean", "crps"))
     if not _differ(seen, column):
         return None
-    skill = usefulness.skill(truth, crps, confidence=1 - 2 * RARE / len(seen.columns))
+    skill = usefulness.skill(truth, crps, confidence=0.999)
     if not skill.high < 0:
         return None
     correlation = float(np.corrcoef(_scores(truth), _scores(mean))[0, 1])
-    # Outputs that differ so much should follow the truth so well; one that follows it badly has its rows right.
-    varied, width = float(mean.var()), float(np.square(seen.of(column, "sd")).mean())
-    expected = np.sqrt(varied / (varied + width))
-    return (correlation, skill.estimate, column.name) if correlation + 4 / np.sqrt(seen.n) < expected / 2 else None
+    # Sound outputs that differ so much correlate with the truth so well. Whoever follows it badly has rows and signs
+    # right: the correlation must not be positive for sure, and four standard errors above it must still be little.
+    varied, width = _deviation(mean) ** 2, float(np.square(seen.of(column, "sd")).mean()) * 0.6745**2
+    little, error = min(0.35, 0.75 * float(np.sqrt(varied / (varied + width)))), 1 / np.sqrt(seen.n)
+    unrelated = correlation < 3 * error and correlation + 4 * error < little
+    return (correlation, skill.estimate, column.name) if unrelated else None
 
 
 def _scores(x: Floats) -> Floats:
