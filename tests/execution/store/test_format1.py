@@ -12,7 +12,7 @@ import ringtrue as rt
 from ringtrue.errors import StoreDamaged, StoreError
 from ringtrue.execution.store import Store, load, merge, recompute, repair
 from ringtrue.execution.store.codec import checksum
-from ringtrue.replicates.record import THINNED
+from ringtrue.replicates.record import INPUT, THINNED
 
 #: Four replicates of the study below, with draws, as the old version wrote them; the text of the traceback was cut.
 DUMP = Path(__file__).with_name("format1.sql").read_text()
@@ -54,9 +54,9 @@ def _assert_as_computed(found: rt.Replicates) -> None:
     """The file has what the study comes to today, bit by bit."""
     expected = rt.run(_asked(), n=N, on_failure="record")
     assert found.header == expected.header
-    for name, array in expected.arrays.items():
-        np.testing.assert_array_equal(found.arrays[name], array, err_msg=name)
-        assert found.arrays[name].dtype == array.dtype
+    for name in (name for name in expected.arrays if not name.startswith(INPUT)):  # which is newer than the format
+        np.testing.assert_array_equal(found.arrays[name], expected.arrays[name], err_msg=name)
+        assert found.arrays[name].dtype == expected.arrays[name].dtype
     np.testing.assert_array_equal(found.reference, expected.reference)
     assert [(one.replicate, one.stage, one.error) for one in found.failures] == [
         (one.replicate, one.stage, one.error) for one in expected.failures
