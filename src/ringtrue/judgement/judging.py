@@ -18,7 +18,7 @@ from ..replicates.simulate import OnFailure
 from ..statistics import planning
 from ..statistics.uniformity import TESTS
 from ..values import Floats, Numbers
-from . import chains, measures
+from . import chains, inputs, measures
 from .column import strong_columns
 from .levels import ADDED, evidence
 from .result import Resolution, Result, Tested
@@ -174,7 +174,10 @@ def judge(
     """
     need_settings(alpha, tolerance, test)
     _need_replicates(replicates)
-    chains.need_independent(replicates)
+    doubts = inputs.suspicions(replicates)
+    # Draws that are the same everywhere follow each other too: the more telling mistake is named.
+    if not doubts:
+        chains.need_independent(replicates)
     limits = tolerance or Tolerance()
     found, notes = evidence(replicates, test=test)
     sizes = measures.judged(replicates, alpha, limits)
@@ -184,10 +187,13 @@ def judge(
     if verdict is Verdict.INCONCLUSIVE and replicates.failures:
         tolerable = _tolerable(replicates, alpha, limits, test)
     p, rows = overall(found), rejecting(found, alpha)
-    text = sentence(verdict, Findings(found, p, rows, sizes, use, replicates, alpha, limits, tolerable))
+    if verdict is Verdict.WITHIN_TOLERANCE and any(one.voids for one in doubts):
+        verdict, text = Verdict.INCONCLUSIVE, inputs.VOID
+    else:
+        text = sentence(verdict, Findings(found, p, rows, sizes, use, replicates, alpha, limits, tolerable))
     return Result(
         verdict,
-        f"{text}{chains.trouble(replicates)}",
+        inputs.in_front(doubts, f"{text}{chains.trouble(replicates)}"),
         p,
         Tested({one.level: one for one in found}),
         measures.with_use(sizes, use, replicates, alpha),
@@ -195,7 +201,8 @@ def judge(
         replicates,
         alpha,
         limits,
-        (*_notes(replicates), *notes, *useless(use)),
+        (*_notes(replicates), *notes, *useless(use), *inputs.remarks(replicates)),
+        tuple(one.text for one in doubts),
     )
 
 

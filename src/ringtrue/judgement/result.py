@@ -130,6 +130,9 @@ class Result:
         The evidence of every level that was tested: ``result.levels["strong"].pvalue``.
     replicates
         What the judgement rests on.
+    suspicions
+        What seems wrong with truths, data or draws, so that the procedure may not be to blame; the sentence leads with
+        it.
     """
 
     verdict: Verdict
@@ -142,6 +145,7 @@ class Result:
     alpha: float
     tolerance: Tolerance
     notes: tuple[str, ...] = ()
+    suspicions: tuple[str, ...] = ()
 
     @property
     def tests(self) -> tuple[TestRow, ...]:
@@ -223,6 +227,7 @@ class Result:
                     for cause, count, failure in ran.causes()
                 ],
                 "notes": list(self.notes),
+                "suspicions": list(self.suspicions),
             }
         )
         return found

@@ -202,6 +202,11 @@ class Study:
         """What draws theta and y together, if one thing does."""
         return self.belief if isinstance(self.belief, Joint) else None
 
+    @property
+    def draws_noise(self) -> bool:
+        """Whether the model takes a random stream."""
+        return bool(self._model is not None and self._model[1])  # type: ignore[attr-defined]
+
     def truths(self, m: int, rng: Generator) -> Any:
         """Draw m true parameters."""
         return self._truth.sample(m, rng)  # type: ignore[attr-defined]

@@ -5,6 +5,7 @@ Checks the shapes and hands pieces to the same measuring as a run. It simulates 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -65,6 +66,7 @@ def replicates_from_draws(
     array([0, 1])
     """
     need_on_failure(on_failure)
+    _need_same_rows({"theta": theta, "draws": draws, "y": y, "weights": weights})
     truth = _numeric(theta, "theta")
     n = _length(truth)
     # Arrays of unequal lengths cannot be one array; they are ranked one by one.
@@ -94,6 +96,33 @@ def replicates_from_draws(
     if record.failures and on_failure == "raise":
         raise_failure(question, record.failures[0], recorder.error)
     return replace(record, reference=reference_values(question, 0, reference_size(question, n)))
+
+
+def _need_same_rows(tables: Mapping[str, Any]) -> None:
+    """Refuse tables whose rows have names that do not agree: rows are taken by position."""
+    named = [(what, labels) for what, table in tables.items() for labels in _labels(table)]
+    for what, labels in named[1:]:
+        first, known = named[0]
+        if len(labels) == len(known) and not labels.equals(known):
+            raise InvalidStudy(
+                f"{first} and {what} must have the same index in the same order, since rows are taken by position, but "
+                f"{list(known[:3])} and {list(labels[:3])} come first; pass {what} in the order of {first}, as in "
+                f"{what}.loc[{first}.index], or both as arrays if their rows belong together as they are."
+            )
+
+
+def _labels(table: Any) -> list[Any]:
+    """Return the names of the rows of a pandas or xarray object, or of those that a dict holds."""
+    if isinstance(table, Mapping):
+        return [labels for part in table.values() for labels in _labels(part)]
+    # Not imported to find out: who has such an object has the library already.
+    pandas, xarray = sys.modules.get("pandas"), sys.modules.get("xarray")
+    if pandas is not None and isinstance(table, (pandas.Series, pandas.DataFrame)):
+        return [table.index]
+    if xarray is not None and isinstance(table, xarray.DataArray) and table.dims:
+        labels = table.indexes.get(table.dims[0])
+        return [] if labels is None else [labels]
+    return []
 
 
 def _blocks(recorder: Recorder, truth: Any, outputs: Any, data: Any, order: Any, weights: Any) -> Any:
@@ -173,7 +202,8 @@ def _datasets(y: Any, n: int) -> Any:
         raise InvalidStudy(f"y must hold one dataset per replicate, but a {type(y).__name__} came for {n} replicates.")
     if len(y) != n:
         raise InvalidStudy(f"y must hold one dataset per replicate, but {len(y)} came for {n} replicates.")
-    return y if isinstance(y, np.ndarray) else list(y)
+    # A list of a data frame would be that of its columns.
+    return y if isinstance(y, np.ndarray) else np.asarray(y) if _labels(y) else list(y)
 
 
 def _belief(belief: Any, truth: Any) -> Any:

@@ -23,6 +23,11 @@ from ..values import Floats, Ints
 KEPT = "kept/"
 #: Arrays under this name are what samplers say of themselves, one number each: nan for a replicate that says nothing.
 DIAGNOSTIC = "diagnostic/"
+#: Arrays under this name say what went in, of the first replicates; and how many these are.
+INPUT, LOOKED = "input/", 2000
+#: What its ``noise`` says of a model that gave the same data for one theta from two random streams: it takes one; it
+#: takes none; it takes none, and its data are every theta moved by the same numbers.
+IGNORES_STREAM, NO_STREAM, SAME_SHIFT = 1, 2, 3
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,9 @@ def ranked(result: Result) -> list[int]:
 
 def advice(result: Result) -> list[str]:
     """Return what a person should do next, most urgent first."""
-    return [*_by_verdict(result), *_on_failures(result.replicates)]
+    # A factor for outputs that belong to other rows would mend nothing.
+    doubts = [f"Look at the inputs first: {text}." for text in result.suspicions]
+    return [*(doubts or _by_verdict(result)), *_on_failures(result.replicates)]
 
 
 def _by_verdict(result: Result) -> Iterator[str]:
