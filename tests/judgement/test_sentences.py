@@ -177,7 +177,7 @@ def test_outliers_are_counted_and_not_widened_for() -> None:
         "10 of 500 outputs miss the truth by more than 19 of their sd; mend those, widening all would hide them" in text
     )
     assert re.search(r"without them the spread factor is (1\.00|0\.99)", text)
-    assert plots.reading(scores(z)).startswith("Spiked at the upper end: outliers, 10 of 500 outputs miss")
+    assert plots.reading(scores(z)).startswith("theta is spiked at the upper end: outliers, 10 of 500 outputs miss")
     assert "1 of 491 outputs misses the truth by more than 19 of its sd; mend that one" in said(z[:491])
 
 

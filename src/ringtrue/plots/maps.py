@@ -49,7 +49,8 @@ def coverage_map(
         Rows with ``of`` (theta, a number or two), estimate, low and high, as ``ringtrue.coverage_map`` returns them; or
         a Result or Replicates, whose replicates are then put in bins with equally many truths.
     f
-        Whose intervals: the name of one test function; left out, the first.
+        Whose intervals: the name of one test function; left out, the worst of a Result or Replicates, the first of
+        rows.
     over
         The test function whose truths make the bins; left out, f itself.
     bins
