@@ -137,7 +137,7 @@ def _binned(
     # The median of the truths, since one wild truth moves the middle between the ends.
     places = [replace(c, of=(float(np.median(truth[p])),)) for p, c in zip(parts, covered, strict=True)]
     mean = effects.coverage(values, draws=draws, nominal=nominal).estimate
-    return places, mean, (plain(others.name), chosen.name(k)), chosen.note(k)
+    return places, mean, (plain(others.name), chosen.name(k)), chosen.note(k, rest=True)
 
 
 def _equal_parts(truth: Any, bins: int | None) -> list[Any]:

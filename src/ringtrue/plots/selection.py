@@ -1,7 +1,7 @@
 """Which test functions are drawn, the worst at the level that rejects, and what is to be said of them.
 
-One order serves all pictures. The smaller its adjusted p-value, the worse a test function is; at equal p-values, adjusted
-and alone, the one that is farther off. Entries of theta and functions of the user's that are rejected come before the sum and the distance
+One order serves all pictures. The smaller its adjusted p-value, the worse a test function is; at equal p-values the one
+that is farther off. Entries of theta and functions of the user's that are rejected come before the sum and the distance
 of the default family, which are off because an entry is. It draws nothing.
 """
 
