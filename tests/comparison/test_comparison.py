@@ -1,6 +1,7 @@
 """Comparisons are paired, say which procedure is ahead only if it is, and sweeps and maps keep their bookkeeping."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,12 @@ def compared(procedures: Any, n: int = 2000, **settings: Any) -> Comparison:
 def test_procedures_meet_the_same_data() -> None:
     """Truths and data do not depend on the procedure: a scaled copy differs by its scale and nothing else.
 
-    Inflated by s^2 has z / s, so the log spreads differ by log s exactly, with an interval of no width.
+    Inflated by s^2 has z / s, so the log spreads differ by log s exactly, with an interval of no width but rounding's.
     """
     found = compared({"Bayes": BAYES, "wide": Inflated(BAYES, 4.0)}, n=300)
     row = next(row for row in found.differences if row.name == "log spread")
     assert row.estimate == pytest.approx(math.log(2), abs=1e-12)
-    assert row.high - row.low < 1e-12
+    assert row.high - row.low < 1e-8
     np.testing.assert_array_equal(found.results["Bayes"].replicates.truth, found.results["wide"].replicates.truth)
 
 
@@ -51,7 +52,8 @@ def test_equally_calibrated_procedures_cannot_be_told_apart() -> None:
     """Bayes and the belief itself are both calibrated: neither is ahead (false alarm at most 1e-6)."""
     found = compared({"Bayes": BAYES, "belief": DataAgnostic()}, confidence=SURE)
     assert set(found.best) == {"Bayes", "belief"}
-    assert "cannot be told apart" in found.sentence
+    assert found.apart == ()
+    assert found.sentence.startswith("No difference in calibration between Bayes and belief is clear; prefer Bayes")
 
 
 def test_scores_tell_them_apart_all_the_same() -> None:
@@ -98,6 +100,8 @@ def test_differences_are_those_of_the_rows(one: Any, other: Any) -> None:
     rows = {(row.of, row.name): row for row in found.rows}
     gaps = {row.name: row.estimate for row in found.differences}
     assert {"log spread", "bias"} <= set(gaps)
+    # That of divergences is less the noise of either, and belongs to no test function.
+    del gaps["divergence"]
     for measure, gap in gaps.items():
         first, second = (rows[name, measure.removeprefix("log ")].estimate for name in ("one", "other"))
         apart = math.log(first / second) if measure == "log spread" else first - second
@@ -205,8 +209,9 @@ def test_intervals_that_contradict_each_other_decide_nothing() -> None:
         for measure, (low, high) in (("spread", spread), ("bias", (0.0, 0.0)), ("coverage", (0.0, 1.0)))
     ]
     assert best_of(["a", "b"], rows, []) == ("a",)
-    contradicting = Interval("log spread", 0.0, -0.1, 0.1, 0.0, f="theta", of=("a", "b"))
+    contradicting = Interval("divergence", 0.2, 0.1, 0.3, 0.0, f="(all)", of=("a", "b"))
     assert best_of(["a", "b"], rows, [contradicting]) == ("a", "b")
+    assert best_of(["a", "b"], rows, [replace(contradicting, of=("b", "a"))]) == ("a",)
 
 
 def shifted(belief: Any, y: Any) -> rt.Normal:

@@ -31,11 +31,11 @@ def texts(figure: Any) -> str:
 
 
 def test_a_page_has_the_sentence_and_every_picture() -> None:
-    """The sentence is the title; each test function has a histogram and an ECDF; coverage and spread follow."""
+    """The sentence is the title; each test function has a histogram and an ECDF; coverage, spread and bias follow."""
     result = rt.judge(complete(200, 3))
     page = plots.plot(result)
     assert isinstance(page, Figure)
-    assert len(page.get_axes()) == 2 * 3 + 2
+    assert len(page.get_axes()) == 2 * 3 + 3
     assert " ".join(texts(page).split()).replace("\N{NO-BREAK SPACE}", " ").find(result.sentence) >= 0
     assert "n = 200, seed 0" in texts(page)
 
@@ -46,7 +46,7 @@ def test_a_page_shows_the_test_functions_with_most_evidence() -> None:
     page = plots.plot(replicates(np.random.default_rng(1).permuted(u, axis=0)))
     titles = [ax.get_title(loc="left") for ax in page.get_axes()]
     assert titles[:4] == ["f9", "f8", "f7", "f6"]
-    assert "the 4 of 10 test functions with the most evidence" in texts(page)
+    assert "the worst 4 of 10 test functions" in texts(page)
 
 
 def test_a_page_may_be_asked_for_some() -> None:
@@ -152,9 +152,9 @@ def test_without_matplotlib_the_error_says_what_to_install() -> None:
         "        assert \"pip install 'ringtrue[plot]'\" in str(error)\n"
         "    else:\n"
         "        raise SystemExit(name)\n"
-        "print(p.reading(result)[:4])"
+        "print(p.reading(result)[:13])"
     )
-    assert _run(code) == "Flat"
+    assert _run(code) == "theta is flat"
 
 
 def _run(code: str) -> str:

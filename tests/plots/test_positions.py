@@ -255,11 +255,11 @@ def test_many_values_are_few_points_with_the_same_extremes(n: int) -> None:
 
 @pytest.mark.slow
 def test_only_some_of_many_test_functions_have_a_panel_and_it_says_so() -> None:
-    """Without names the first twelve are drawn; with a name, one of 500 is."""
+    """Without names the worst twelve are drawn; with a name, one of 500 is."""
     ran = replicates(np.random.default_rng(1).random((20, 500)))
     panels = plots.pit_histogram(ran)
     assert panels.shape == (12,)
-    assert panels[0].figure.get_suptitle().endswith("all bars of a panel; 12 of 500 test functions")
+    assert panels[0].figure.get_suptitle().endswith("all bars of a panel; the worst 12 of 500 test functions")
     assert plots.pit_histogram(ran, "f321").get_title(loc="left") == "f321"
 
 
@@ -326,7 +326,7 @@ def test_an_axes_of_the_user_is_drawn_on() -> None:
     """ax= is used and returned, and holds one test function of several."""
     _, ax = plt.subplots()
     assert plots.pit_histogram(replicates(np.random.default_rng(1).random((20, 3))), ax=ax) is ax
-    assert "1 of 3 test functions" in ax.texts[0].get_text()
+    assert "the worst of 3 test functions" in ax.texts[0].get_text()
     _, pair = plt.subplots(1, 2)
     assert list(plots.pit_histogram(complete(20, 2), ["f0", "f1"], ax=pair)) == list(pair)
 

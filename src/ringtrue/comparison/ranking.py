@@ -1,4 +1,4 @@
-"""Who is ahead: divergences from calibration over everything that the intervals allow.
+"""Who is ahead: divergences from calibration, and what the intervals say of their differences.
 
 It reads rows and differences, and must not know where they come from.
 """
@@ -6,7 +6,7 @@ It reads rows and differences, and must not know where they come from.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,10 @@ from ..statistics.effects import Interval
 
 Floats = NDArray[np.float64]
 
-#: Points at which the least difference of two divergences is looked for.
-_POINTS = 2001
+#: What the paired difference that decides is called.
+DIVERGENCE = "divergence"
+#: Differences of calibration; those of scores are also of use.
+CALIBRATION = ("log spread", "bias", "coverage", DIVERGENCE)
 
 
 def of_spread(log: Any) -> Any:
@@ -56,7 +58,26 @@ def best_of(names: Sequence[str], rows: Sequence[Interval], gaps: Sequence[Inter
 
 
 def _ahead(a: str, b: str, rows: Sequence[Interval], gaps: Sequence[Interval]) -> bool:
-    """Whether a's divergence is smaller than b's for all spreads and biases that the intervals allow."""
+    """Whether a's divergence is smaller than b's for sure, by their paired difference or by their rows alone."""
+    # Far out a divergence is hardly known where rows leave no doubt of which is larger; each has its share of error.
+    paired, alone = _ahead_paired(a, b, gaps), _ahead_alone(a, b, rows)
+    # Each misses now and then: if they contradict each other nothing is sure.
+    return (paired and not _ahead_alone(b, a, rows)) or (alone and not _ahead_paired(b, a, gaps))
+
+
+def _ahead_paired(a: str, b: str, gaps: Sequence[Interval]) -> bool:
+    """Whether the interval of the paired difference says so."""
+    ends = {row.of: (row.low, row.high) for row in gaps if row.name == DIVERGENCE}
+    return ends.get((a, b), (0.0, 0.0))[1] < 0 or ends.get((b, a), (0.0, 0.0))[0] > 0
+
+
+def apart(gaps: Sequence[Interval]) -> tuple[tuple[str, str], ...]:
+    """Return the pairs whose calibration differs for sure, in spread, bias, coverage or divergence."""
+    return tuple(dict.fromkeys(row.of for row in gaps if row.name in CALIBRATION and row.clear))
+
+
+def _ahead_alone(a: str, b: str, rows: Sequence[Interval]) -> bool:
+    """Whether a's divergence is smaller than b's for all spreads and biases that the intervals of both allow."""
     least = 0.0
     for f in dict.fromkeys(row.f for row in rows if row.name == "spread"):
         most, sure = 0.0, 0.0
@@ -66,9 +87,10 @@ def _ahead(a: str, b: str, rows: Sequence[Interval], gaps: Sequence[Interval]) -
             if not np.isfinite(mine).all():
                 return False
             most += float(of(mine).max())
-            sure += _least_gap(of, mine, others, _gap_ends(gaps, a, b, f, measure))
-        # Both bound the same difference from below, so that the larger does.
-        least += max(sure, _by_coverage(_row(rows, b, f, "coverage")) - most)
+            # A divergence is least at 0 and grows to either side.
+            sure += float(of(np.clip(0.0, *others)))
+        # Both bound the same divergence from below, so that the larger does.
+        least += max(sure, _by_coverage(_row(rows, b, f, "coverage"))) - most
     return least > 0
 
 
@@ -79,29 +101,6 @@ def _row(rows: Sequence[Interval], name: str, f: str, measure: str) -> Interval:
 def _ends(row: Interval) -> Floats:
     with np.errstate(divide="ignore"):
         return np.log([row.low, row.high]) if row.name == "spread" else np.array([row.low, row.high])
-
-
-def _gap_ends(gaps: Sequence[Interval], a: str, b: str, f: str, measure: str) -> tuple[float, float]:
-    """Return the interval of b's measure minus a's; without one their own intervals are all that is known."""
-    name = "log spread" if measure == "spread" else measure
-    for row in gaps:
-        if (row.f, row.name, row.of) == (f, name, (b, a)):
-            return row.low, row.high
-        if (row.f, row.name, row.of) == (f, name, (a, b)):
-            return -row.high, -row.low
-    return -math.inf, math.inf
-
-
-def _least_gap(of: Callable[[Any], Any], mine: Floats, others: Floats, apart: tuple[float, float]) -> float:
-    """Return the least of of(y) - of(x) over x, y in their intervals with y - x in its; of is convex, least at 0."""
-    start, stop = max(mine[0], others[0] - apart[1]), min(mine[1], others[1] - apart[0])
-    if start > stop:
-        # Each holds with its own chance, so that now and then one of them misses.
-        return -math.inf  # the intervals contradict each other: nothing is sure
-    x = np.linspace(start, stop, _POINTS)
-    low, high = np.maximum(others[0], x + apart[0]), np.minimum(others[1], x + apart[1])
-    # of is least at 0, so that for a given x the worst case is the y nearest to 0; rounding may swap its ends.
-    return float((of(np.clip(0.0, low, np.maximum(low, high))) - of(x)).min())
 
 
 def _by_coverage(row: Interval) -> float:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from ..judgement.result import Result
 from ..judgement.sentences.phrases import listed
-from ..judgement.text import counted, number
+from ..judgement.text import cell, counted, decimals, format_p, number, power
 from ..judgement.verdict import Verdict
 from ..statistics.effects import Interval
-from .ranking import of_value
+from .ranking import CALIBRATION, DIVERGENCE, of_value
 from .rows import JOINT
 
 if TYPE_CHECKING:
@@ -19,20 +19,77 @@ if TYPE_CHECKING:
 
 
 def sentence_of(found: Comparison) -> str:
-    """Return the sentence of a comparison."""
+    """Return what the tables of a comparison say: who is ahead, who differs, whom to prefer, every verdict, losses."""
     worse = [name for name in found.results if name not in found.best]
     tags = listed([f"{name} ({_farthest(name, found.rows)})" for name in worse])
     behind = f"; {tags} {'is' if len(worse) == 1 else 'are'} worse" if worse else ""
-    return f"{_ahead_of_all(found.best, found.results)}{behind}{_advice(found)}."
+    return f"{_ahead_of_all(found)}{behind}{_preferred(found)}. {_verdicts(found.results)}{_all_losses(found)}."
 
 
-def _ahead_of_all(best: Sequence[str], results: Mapping[str, Result]) -> str:
-    if len(best) == 1:
-        return f"{best[0]} is the most calibrated of {len(results)} procedures in spread and bias"
-    # Two are named, as that says more; a list of everybody would say less than their number.
-    everyone = len(best) == len(results) > 2
-    whom = f"The {len(best)} procedures" if everyone else listed(best)
-    return f"{whom} cannot be told apart by their calibration"
+def _ahead_of_all(found: Comparison) -> str:
+    if len(found.best) == 1:
+        return f"{found.best[0]} is the most calibrated of {len(found.results)} procedures in spread and bias"
+    pairs = [pair for pair in found.apart if set(pair) <= set(found.best)]
+    if not pairs:
+        return f"No difference in calibration {_among(found)} is clear"
+    which = max((row for row in found.differences if row.of in pairs and row.clear), key=_difference)
+    first, second = which.of
+    more = "" if len(pairs) == 1 else f" most of {len(pairs)} pairs that do"
+    nearer = _nearer(first, second, found)
+    open_end = f"{nearer} seems nearer to calibrated, which is not sure"
+    return f"{first} and {second} differ{more} ({_against(which, found)}); {open_end}"
+
+
+def _nearer(first: str, second: str, found: Comparison) -> str:
+    """Return the one of a pair that seems nearer, by the difference that is free of noise if there is one."""
+    for row in found.differences:
+        if row.name == DIVERGENCE and row.of == (first, second):
+            return first if row.estimate < 0 else second
+    return min((first, second), key=lambda name: found.divergence[name])
+
+
+def _among(found: Comparison) -> str:
+    """Return those whom nobody is ahead of: two by name, everybody by their number, which says more than a list."""
+    many = len(found.best)
+    if many == 2:
+        return f"between {listed(found.best)}"
+    return f"among the {many} procedures" if many == len(found.results) else f"among {listed(found.best)}"
+
+
+def _difference(row: Interval) -> float:
+    """Return the size of a difference of calibration; logs of spreads, biases in sds and shares are of one order."""
+    # That of divergences comes last, since it says least about what differs.
+    return abs(row.estimate) if row.name in CALIBRATION and row.name != DIVERGENCE else -1.0
+
+
+def _against(row: Interval, found: Comparison) -> str:
+    """Return both estimates of what differs."""
+    if row.name == DIVERGENCE:
+        sizes = [number(found.divergence[name], decimals(row)) for name in row.of]
+        return f"divergence {' against '.join(sizes)}"
+    measure, unit = row.name.removeprefix("log "), " sd" if row.name == "bias" else ""
+    # As many decimals as tell them apart.
+    digits = min(max(2, 1 - math.floor(math.log10(abs(row.estimate)))), 6)
+    if any(_lost(found, name) for name in row.of):
+        # The rows have replicates that the other lost, and would not differ by this much.
+        return f"{row.name} of {row.f} by {number(row.estimate, digits)}{unit} where neither lost the replicate"
+    own = {one.of: number(one.estimate, digits) for one in found.rows if (one.f, one.name) == (row.f, measure)}
+    return f"{measure} of {row.f} {' against '.join(f'{own[name]}{unit}' for name in row.of)}"
+
+
+def _verdicts(results: Mapping[str, Result]) -> str:
+    """Return the verdict of every procedure, those with the same one together, miscalibrated ones first."""
+    groups = {verdict: [name for name, one in results.items() if one.verdict is verdict] for verdict in Verdict}
+    texts = [_alike(verdict.words, names, results) for verdict, names in groups.items() if names]
+    return "; ".join(texts)
+
+
+def _alike(words: str, names: Sequence[str], results: Mapping[str, Result]) -> str:
+    every = len(names) == len(results) > 2
+    them = f"all {len(names)}" if every else listed(names)
+    least, most = (pick(results[name].pvalue for name in names) for pick in (min, max))
+    values = format_p(least) if cell(least) == cell(most) else f"{format_p(least)} to {power(cell(most))}"
+    return f"{them} {'is' if len(names) == 1 else 'are'} {words} ({values})"
 
 
 def _farthest(name: str, rows: Sequence[Interval]) -> str:
@@ -62,27 +119,19 @@ def _size(row: Interval) -> float:
     return of_value(row.name, _known(row)[0])
 
 
-def _advice(found: Comparison) -> str:
-    """Say what else tells the best apart, whether they are calibrated at all, and who lost replicates."""
-    verdicts = [found.results[name].verdict for name in found.best]
-    texts = []
-    # Scores are asked only among those that calibration does not tell apart: they also reward being narrow.
-    first = _better_scored(found) if len(verdicts) > 1 else ""
-    if first:
-        though = f", though it {_losses(found, [first])}" if _lost(found, first) else ""
-        texts.append(f"prefer {first}, whose outputs have the better scores{though}")
-    them = "both" if len(verdicts) == 2 else "all of them"
-    if all(verdict is Verdict.MISCALIBRATED for verdict in verdicts):
-        which = f"{found.best[0]} is miscalibrated all the same" if len(verdicts) == 1 else f"{them} are miscalibrated"
-        texts.append(which)
-    elif len(verdicts) > 1 and all(verdict is Verdict.WITHIN_TOLERANCE for verdict in verdicts):
-        texts.append(f"{them} are within tolerance")
-    elif len(verdicts) > 1:
-        texts.append("more replicates may tell")
-    # The losses of the preferred one have been told above.
-    if losers := [name for name in found.results if name != first and _lost(found, name)]:
-        texts.append(f"{listed(losers)} {_losses(found, losers)}")
-    return "".join(f"; {text}" for text in texts)
+def _preferred(found: Comparison) -> str:
+    """Say what else tells the best apart."""
+    # Scores are asked only among those that calibration does not rank: they also reward being narrow.
+    first = _better_scored(found) if len(found.best) > 1 else ""
+    though = f", though it {_losses(found, [first])}" if first and _lost(found, first) else ""
+    return f"; prefer {first}, whose outputs have the better scores{though}" if first else ""
+
+
+def _all_losses(found: Comparison) -> str:
+    """Say who lost replicates, but for the preferred one, whose losses have been told."""
+    told = _better_scored(found) if len(found.best) > 1 else ""
+    losers = [name for name in found.results if name != told and _lost(found, name)]
+    return f"; {listed(losers)} {_losses(found, losers)}" if losers else ""
 
 
 def _lost(found: Comparison, name: str) -> int:
@@ -104,8 +153,14 @@ def _better_scored(found: Comparison) -> str:
             sign = 1 if row.high < 0 else -1
             ahead.setdefault(row.of, []).append(sign)
             ahead.setdefault(row.of[::-1], []).append(-sign)
-    for name in found.best:
+    for name in _eligible(found):
         # A pair of which nothing is clear counts as not ahead, and so does one whose scores disagree.
         if all(min(ahead.get((name, other), [-1])) > 0 for other in found.best if other != name):
             return name
     return ""
+
+
+def _eligible(found: Comparison) -> list[str]:
+    """Return the best without those that are miscalibrated while another of them is not known to be."""
+    right = [name for name in found.best if found.results[name].verdict is not Verdict.MISCALIBRATED]
+    return right or list(found.best)

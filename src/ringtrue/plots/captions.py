@@ -12,17 +12,18 @@ from dataclasses import replace
 import numpy as np
 
 from ..functions import Sees
-from ..judgement.column import columns_of
+from ..judgement.column import Column, column_named, columns_of
 from ..judgement.diagnosis import Diagnosis, diagnose, fit_of_all
+from ..judgement.levels import TestRow
 from ..judgement.result import Result
 from ..judgement.sentences import phrases as wording
-from ..judgement.text import decimals, number, percent
+from ..judgement.text import decimals, format_p, number, percent
 from ..judgement.verdict import Tolerance
 from ..replicates.record import Replicates
 from ..statistics.effects import Interval
 from . import lattices
 from .lattices import Curve
-from .selection import Source, choose, replicates_of
+from .selection import AVERAGED, Source, accusation, choose, replicates_of, result_of
 
 #: What shapes look like; outliers are spikes.
 _LOOKS = {
@@ -34,15 +35,16 @@ _LOOKS = {
 }
 
 
-def reading(source: Source, k: int | str = 0, *, confidence: float = 0.95) -> str:
-    """Say in one sentence how to read the histogram or ECDF of one test function.
+def reading(source: Source, k: int | str | None = None, *, confidence: float = 0.95) -> str:
+    """Say in one sentence how to read the picture of one test function.
 
     Parameters
     ----------
     source
         A Result or Replicates.
     k
-        The number of a column, or the name of a test function.
+        The number of a column, or the name of a test function, whose histogram or ECDF is read; left out, the worst at
+        the level that rejects, by its adjusted p-value: if that is the weak level, what ``data_averaged`` shows.
     confidence
         Of the band, and of the intervals of spread and bias jointly.
 
@@ -62,13 +64,25 @@ def reading(source: Source, k: int | str = 0, *, confidence: float = 0.95) -> st
     >>> from ringtrue import check_draws
     >>> rng = np.random.default_rng(1)
     >>> reading(check_draws(2 * rng.normal(size=500), rng.normal(size=(500, 19)))).split(",")[0]
-    'U-shaped: over-confident'
+    'theta is U-shaped: over-confident'
     """
+    if k is None:
+        # Judged once, since the worst is known by its p-value.
+        source = result_of(source)
+        row = accusation(source)
+        if row is not None and row.level in AVERAGED:
+            return _finished(_of_averages(row, source.replicates, confidence), source.replicates)
     ran = replicates_of(source)
-    place = choose(ran, k, most=1).columns[0] if isinstance(k, str) else _as_index(ran, k)
+    place = _as_index(ran, k) if isinstance(k, (int, np.integer)) else choose(source, k, most=1).columns[0]
     column = columns_of(ran)[place]
+    return f"{column.name} {_of_positions(source, column, confidence)}"
+
+
+def _of_positions(source: Source, column: Column, confidence: float) -> str:
+    """Say what the positions of one test function look like; its name comes before."""
+    ran = column.replicates
     if column.n == 1:
-        return "One replicate: its position tells nothing of calibration."
+        return "has one replicate: its position tells nothing of calibration."
     curve = lattices.curve(lattices.positions(column), confidence=confidence)
     if column.sees != "theta":
         return _finished(_of_other_level(column.sees, curve), ran)
@@ -134,17 +148,16 @@ def _ends(found: Diagnosis) -> str:
 def _joined(shapes: list[str], meanings: list[str], found: Curve, told: Diagnosis) -> str:
     where = _where(found)
     if not shapes and not where:
-        return f"Flat within its band: nothing to see here; {_known(told)}"
+        return f"is flat within its band: nothing to see here; {_known(told)}"
     # A curve that is 0 and then 1 has all truths in one cell, where no shape can be told.
     if where and not np.any((found.share > 0) & (found.share < 1)):
         j, edges = int(np.sum(found.share == 0)), 100 * np.r_[0.0, found.points, 1.0]
-        return (
-            f"One bar alone: all truths lie from the {edges[j]:.3g} % to the {edges[j + 1]:.3g} % point of their output"
-        )
+        ends = f"from the {edges[j]:.3g} % to the {edges[j + 1]:.3g} % point"
+        return f"has one bar alone: all truths lie {ends} of their output"
     if not shapes:
-        return f"Neither wider, narrower nor shifted, but not flat: {where}"
+        return f"is neither wider, narrower nor shifted, but not flat: {where}"
     head = " and ".join([", ".join(shapes[:-1]), shapes[-1]] if len(shapes) > 1 else shapes)
-    text = f"{head[0].upper()}{head[1:]}: {'; '.join(meanings)}"
+    text = f"is {head}: {'; '.join(meanings)}"
     return f"{text}; {where}" if where else f"{text}; the curve stays within its band all the same"
 
 
@@ -160,31 +173,41 @@ def _known(told: Diagnosis) -> str:
 def _of_other_level(sees: Sees, found: Curve) -> str:
     where = _where(found)
     if not where:
-        return "Flat within its band: nothing to see here"
+        return "is flat within its band: nothing to see here"
     if sees == "data":
-        return f"Not flat, so the output is not the exact posterior: {where}"
-    return f"Not flat, so the output does not know its own error: {where}"
+        return f"is not flat, so the output is not the exact posterior: {where}"
+    return f"is not flat, so the output does not know its own error: {where}"
 
 
-def _where(found: Curve) -> str:
+def _of_averages(row: TestRow, ran: Replicates, confidence: float) -> str:
+    """Say how draws of the outputs, averaged over data, differ from the belief."""
+    column = column_named(ran, row.f)
+    # The joint test has no column, and two samples have no positions: the p-value is what there is to say.
+    curve = None if column is None or column.weak is None else lattices.averages(column.weak, confidence=confidence)
+    where = "" if curve is None else _where(curve, "draws", "belief")
+    text = f"{row.f}, averaged over data, {'do' if column is None else 'does'} not return the belief"
+    return f"{text} ({row.level} level, {format_p(row.adjusted)}){f': {where}' if where else ''}"
+
+
+def _where(found: Curve, what: str = "truths", of: str = "output") -> str:
     """Say where the curve is farthest above its band and farthest below, each in terms of the nearer end."""
     places = []
     for beyond in (found.share - found.high, found.low - found.share):
         if beyond.size and beyond.max() > 0:
             places.append(int(np.argmax(beyond)))
-    parts = [_part(float(found.points[j]), float(found.share[j])) for j in sorted(places)]
+    parts = [_part(float(found.points[j]), float(found.share[j]), of) for j in sorted(places)]
     # Without repeats, in the order of the places; a set would lose the order.
     words = list(dict.fromkeys(word for word, _ in parts))
     if len(words) == 1:
-        return f"too {words[0]} truths in the {' and the '.join(where for _, where in parts)}"
-    return " and ".join(f"too {word} truths in the {where}" for word, where in parts)
+        return f"too {words[0]} {what} in the {' and the '.join(where for _, where in parts)}"
+    return " and ".join(f"too {word} {what} in the {where}" for word, where in parts)
 
 
-def _part(p: float, share: float) -> tuple[str, str]:
+def _part(p: float, share: float, of: str) -> tuple[str, str]:
     """Return whether truths are many or few in the nearer end, and which part that is."""
     part, actual, end = (p, share, "lowest") if p <= 0.5 else (1 - p, 1 - share, "highest")
     size, count = _apart(part, actual)
-    return "many" if actual > part else "few", f"{end} {size} of the output ({count} of them)"
+    return "many" if actual > part else "few", f"{end} {size} of the {of} ({count} of them)"
 
 
 def _apart(part: float, actual: float) -> tuple[str, str]:

@@ -40,7 +40,8 @@ def z_contraction(source: Source, f: str | Iterable[str] | None = None, *, ax: A
     source
         A Result or Replicates.
     f
-        Names of test functions, a panel each; left out, the first twelve strong ones.
+        Names of test functions, a panel each; left out, those of the level that rejects (strong if none does), of more
+        than twelve the worst, by their adjusted p-values.
     ax
         Where to draw: Axes, one for each test function.
 
@@ -129,7 +130,8 @@ def recovery(source: Source, f: str | Iterable[str] | None = None, *, ax: Any = 
     source
         A Result or Replicates.
     f
-        Names of test functions, a panel each; left out, the first twelve strong ones.
+        Names of test functions, a panel each; left out, those of the level that rejects (strong if none does), of more
+        than twelve the worst, by their adjusted p-values.
     ax
         Where to draw: Axes, one for each test function.
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InvalidStudy
 from ..judgement.levels import level_of
 from ..judgement.result import Result
+from ..judgement.text import power
 from ..replicates.record import Replicates
 from ..statistics.effects import Interval
 from .intervals import USUAL, as_rows, axis_limits, by_measure, distance, draw_intervals, filtered
-from .selection import result_of
+from .selection import result_of, worst_first
 from .style import NULL, head, journal, panels, plain, returned
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def caterpillar(source: Any, *, measure: str = "spread", most: int = MOST_ROWS, 
     measure
         "spread", "bias", "coverage", or any other name in ``result.measures``.
     most
-        Test functions that are drawn; of more, those with the smallest p-values, and the picture says so.
+        Test functions that are drawn; of more, the worst, by their adjusted p-values, and the picture says so.
     ax
         Where to draw.
 
@@ -129,42 +130,61 @@ def caterpillar(source: Any, *, measure: str = "spread", most: int = MOST_ROWS, 
     2
     """
     result = result_of(source)
-    rows = filtered(as_rows(result), measure, None) if result.measures else []
-    if not rows:
-        raise InvalidStudy("nothing was measured, so there is nothing to draw; ask about a function of theta alone.")
-    evidence = {row.f: row.pvalue for row in result.tests if row.level == level_of("theta")}
-    # P-values may be equal, at 1 or at the least that can be computed; the distance then decides.
-    ordered = sorted(rows, key=lambda row: (evidence.get(row.f, 1.0), -distance(row)))
-    shown = ordered[: max(int(most), 1)]
+    rows, shown = by_badness(result, measure, most)
     with journal():
         (one,) = panels(ax, 1, width=3.0, height=max(0.9 + 0.11 * len(shown), 1.6))
-        draw_intervals(one, shown, measure)
-        if measure in TOLERATED:
-            low, high = result.tolerance.limits(measure, rows[0].ideal)
-            # The tolerance of a distance starts at minus infinity, which no axis has.
-            one.axvspan(max(low, one.get_xlim()[0]), high, color=NULL, alpha=0.35, lw=0, zorder=0, label="tolerance")
-            # A wide tolerance must not stretch the axis until the intervals are dots.
-            one.set_xlim(axis_limits(shown, measure))
-        _name_functions(one, shown, evidence)
+        draw_worst(one, shown, rows, result)
+        margin(one, [f"p {_short(p)}" if (p := _strong_p(row.f, result)) is not None else "" for row in shown])
         strip = "; grey: tolerance" if measure in TOLERATED else ""
         head(one, f"{measure} by evidence", _counted(len(shown), len(rows), result) + strip)
     return one
 
 
-def _name_functions(ax: Axes, shown: Sequence[Interval], evidence: dict[str, float]) -> None:
-    size = 7 if len(shown) <= 12 else 5.5
-    ax.set_yticks(range(len(shown)), [plain(row.f, most=24) for row in shown], parse_math=False, fontsize=size)
+def by_badness(result: Result, measure: str, most: int) -> tuple[list[Interval], list[Interval]]:
+    """Return all rows of a measure, and those of the worst test functions, the very worst first."""
+    rows = filtered(as_rows(result), measure, None) if result.measures else []
+    if not rows:
+        raise InvalidStudy("nothing was measured, so there is nothing to draw; ask about a function of theta alone.")
+    functions = result.replicates.functions
+    order = worst_first(result, range(len(functions)), [level_of("theta")])
+    # A measure of all entries together belongs to no test function, and comes last.
+    place = {functions[k].name: j for j, k in enumerate(order)}
+    ordered = sorted(rows, key=lambda row: place.get(row.f, len(order)))
+    return rows, ordered[: max(int(most), 1)]
+
+
+def draw_worst(ax: Axes, shown: Sequence[Interval], rows: Sequence[Interval], result: Result) -> None:
+    """Draw rows of one measure over its tolerance, with the names of their test functions."""
+    measure = rows[0].name
+    draw_intervals(ax, shown, measure)
+    if measure in TOLERATED:
+        low, high = result.tolerance.limits(measure, rows[0].ideal)
+        # The tolerance of a distance starts at minus infinity, which no axis has.
+        ax.axvspan(max(low, ax.get_xlim()[0]), high, color=NULL, alpha=0.35, lw=0, zorder=0, label="tolerance")
+        # A wide tolerance must not stretch the axis until the intervals are dots.
+        ax.set_xlim(axis_limits(shown, measure))
+    names = [plain(row.f, most=24) for row in shown]
+    ax.set_yticks(range(len(shown)), names, parse_math=False, fontsize=_type_size(len(shown)))
     ax.set_ylim(len(shown) - 0.4, -0.6)
-    for y, row in enumerate(shown):
-        if row.f in evidence:
-            text = f"p {_short(evidence[row.f])}"
-            ax.annotate(
-                text, (1.03, y), xycoords=("axes fraction", "data"), va="center", fontsize=size - 1, color="0.35"
-            )
+
+
+def margin(ax: Axes, texts: Sequence[str]) -> None:
+    """Write a text to the right of every row."""
+    for y, text in enumerate(texts):
+        place: Any = {"xycoords": ("axes fraction", "data"), "va": "center", "color": "0.35"}
+        ax.annotate(text, (1.03, y), fontsize=_type_size(len(texts)) - 1, **place)
+
+
+def _type_size(rows: int) -> float:
+    return 7 if rows <= 12 else 5.5
+
+
+def _strong_p(f: str, result: Result) -> float | None:
+    return next((row.pvalue for row in result.tests if row.f == f and row.level == level_of("theta")), None)
 
 
 def _short(p: float) -> str:
-    return f"{p:.2g}" if p >= 1e-3 else ("< 1e-300" if p < 1e-300 else f"{p:.0e}")
+    return f"{p:.2g}" if p >= 1e-3 else ("< 1e-300" if p < 1e-300 else power(f"{p:.0e}"))
 
 
 def _counted(shown: int, rows: int, result: Result) -> str:

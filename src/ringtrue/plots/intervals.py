@@ -98,7 +98,9 @@ def draw_intervals(ax: Axes, rows: Sequence[Interval], measure: str) -> None:
         _draw_interval(ax, row, y, (low, high))
     ax.set(xlim=(low, high), xlabel={"spread": "spread factor", "bias": "bias, in reported sds"}.get(measure, measure))
     if measure == "spread":
-        show_log_ticks(ax.xaxis, low, high)
+        # Numbers below each other need no room; side by side, four fill an axis as narrow as this.
+        inches = ax.bbox.width / ax.get_figure(root=True).dpi  # type: ignore[union-attr]
+        show_log_ticks(ax.xaxis, low, high, most=_TICKS if inches > 1.8 else 4)
 
 
 def _draw_interval(ax: Axes, row: Interval, y: float, limits: tuple[float, float]) -> None:
@@ -146,7 +148,7 @@ _BASES = (2.0, 10**0.5, *(10.0**e for e in range(1, 200)))
 _LONG, _TICKS = 4.0, 6
 
 
-def log_ticks(low: float, high: float) -> list[float]:
+def log_ticks(low: float, high: float, most: int = _TICKS) -> list[float]:
     """Return a few plain numbers for a logarithmic axis between two others, 1 among them.
 
     Examples
@@ -158,7 +160,7 @@ def log_ticks(low: float, high: float) -> list[float]:
         ranges = ((1 + step * _between((low - 1) / step, (high - 1) / step)) for step in _STEPS)
     else:
         ranges = (base ** _between(math.log(low, base), math.log(high, base)) for base in _BASES)
-    found = next((ticks for ticks in ranges if ticks.size <= _TICKS), np.ones(1))
+    found = next((ticks for ticks in ranges if ticks.size <= most), np.ones(1))
     # Powers of two need two figures, and roots of ten are called 3.
     figures = 4 if high / low <= _LONG else 2 if found.size > 1 and found[1] / found[0] < 2.5 else 1
     return [float(f"{tick:.{figures}g}") for tick in found]
@@ -169,11 +171,11 @@ def _between(low: float, high: float) -> Floats:
     return np.arange(math.ceil(low - slack), math.floor(high + slack) + 1, dtype=np.float64)
 
 
-def show_log_ticks(axis: Any, low: float, high: float) -> None:
+def show_log_ticks(axis: Any, low: float, high: float, *, most: int = _TICKS) -> None:
     """Label a logarithmic axis with plain numbers, few enough to read."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    axis.set_major_locator(FixedLocator(log_ticks(low, high)))
+    axis.set_major_locator(FixedLocator(log_ticks(low, high, most)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
     # Minor ticks of a logarithmic axis bring labels of their own, in powers.
     axis.set_minor_locator(NullLocator())

@@ -109,6 +109,11 @@ def curve(counts: Ints, *, confidence: float) -> Curve:
     return Curve(band.points, np.cumsum(counts)[:-1] / n, band.low, band.high)
 
 
+def averages(position: Floats, *, confidence: float) -> Curve:
+    """Return the cumulative shares of draws of the outputs by their positions in the belief."""
+    return curve(counted(position, CELLS), confidence=confidence)
+
+
 def central(column: Column, *, confidence: float) -> Curve:
     """Return how often central intervals contain the truth, at the nominal levels that the draws allow.
 

@@ -50,7 +50,8 @@ def coverage_map(
         Rows with ``of`` (theta, a number or two), estimate, low and high, as ``ringtrue.coverage_map`` returns them; or
         a Result or Replicates, whose replicates are then put in bins with equally many truths.
     f
-        Whose intervals: the name of one test function; left out, the first.
+        Whose intervals: the name of one test function; left out, the worst of a Result or Replicates, the first of
+        rows.
     over
         The test function whose truths make the bins; left out, f itself.
     bins
@@ -143,7 +144,7 @@ def _binned(
     # The median of the truths, since one wild truth moves the middle between the ends.
     places = [replace(c, of=(float(np.median(truth[p])),)) for p, c in zip(parts, covered, strict=True)]
     mean = effects.coverage(values, draws=draws, nominal=nominal).estimate
-    return places, mean, (plain(others.name), chosen.name(k)), chosen.note(k)
+    return places, mean, (plain(others.name), chosen.name(k)), chosen.note(k, rest=True)
 
 
 def _equal_parts(truth: Any, bins: int | None) -> list[Any]:

@@ -13,10 +13,11 @@ import numpy as np
 from scipy import special
 
 from ..errors import InvalidStudy
+from ..judgement.levels import level_of
 from ..statistics.arguments import need_fraction
 from . import lattices
 from .lattices import Floats
-from .selection import Chosen, Source, choose
+from .selection import AVERAGED, Chosen, Source, choose
 from .style import COLOURS, NULL, PANELS, POINTS, head, journal, legend, only_one, panels, plain, returned, say, thinned
 from .titles import entitle
 
@@ -38,8 +39,13 @@ def data_averaged(
 
     Parameters
     ----------
-    source, f, ax
-        As in :func:`~ringtrue.plots.z_contraction`.
+    source
+        A Result or Replicates.
+    f
+        Names of test functions, a panel each; left out, functions of theta alone, of more than twelve the worst, by
+        their adjusted p-values at the weak level.
+    ax
+        Where to draw: Axes, one for each test function.
     confidence
         Chance that a curve stays in its band if the outputs average to mu0. Exact where mu0 is; otherwise the band is
         Kolmogorov's for two large samples.
@@ -57,7 +63,7 @@ def data_averaged(
     'excess share of draws below'
     """
     need_fraction(confidence=confidence)
-    chosen = choose(source, f, most=1 if only_one(ax) else PANELS)
+    chosen = choose(source, f, most=1 if only_one(ax) else PANELS, by=AVERAGED)
     with journal():
         drawn = panels(ax, len(chosen.columns))
         for one, k in zip(drawn, chosen.columns, strict=True):
@@ -80,7 +86,7 @@ def _draw_average(ax: Axes, chosen: Chosen, k: int, confidence: float) -> None:
 
 
 def _draw_positions(ax: Axes, position: Floats, confidence: float) -> None:
-    found = lattices.curve(lattices.counted(position, lattices.CELLS), confidence=confidence)
+    found = lattices.averages(position, confidence=confidence)
     x, low, high, share = (np.r_[0.0, v, 1.0] for v in (found.points, found.low, found.high, found.share))
     ax.fill_between(x, low - x, high - x, color=NULL, alpha=0.35, lw=0, label="band")
     ax.axhline(0, color="0.35", lw=0.8)
@@ -97,7 +103,7 @@ def _draw_two_samples(ax: Axes, drawn: Floats, fresh: Floats, confidence: float)
     (belief,) = ax.plot(x, share, drawstyle="steps-post", color="0.2", ls="--", label="belief")
     (outputs,) = ax.plot(*_steps(drawn), drawstyle="steps-post", color=COLOURS[0], label="outputs")
     ax.set(ylim=(0, 1), xlabel="value", ylabel="share of draws below")
-    legend(ax, ((outputs, "outputs, averaged"), (belief, "belief")), loc="lower right")
+    legend(ax, ((outputs, "outputs"), (belief, "belief")), loc="lower right", handlelength=1.2)
 
 
 def _steps(values: Floats) -> tuple[Floats, Floats]:
@@ -119,7 +125,8 @@ def scatter_matrix(source: Source, f: str | Iterable[str] | None = None, *, ax: 
     source
         A Result or Replicates.
     f
-        Names of test functions; left out, the first six coordinates of theta, or strong test functions if none is one.
+        Names of test functions; left out, coordinates of theta, or functions of theta alone if none is one; of more
+        than six the worst, by their adjusted p-values at the weak or the strong level.
     ax
         Where to draw: an array of d x d Axes.
 
@@ -134,27 +141,30 @@ def scatter_matrix(source: Source, f: str | Iterable[str] | None = None, *, ax: 
     >>> scatter_matrix(check_draws(rng.normal(size=(50, 2)), rng.normal(size=(50, 19, 2)))).shape
     (2, 2)
     """
-    # All of them first: which six are drawn depends on which are coordinates.
-    chosen = _coordinates(choose(source, f, most=10**9), f)
+    chosen = choose(source, f, most=COORDINATES, by=(*AVERAGED, level_of("theta")), kind="coordinate")
     d = len(chosen.columns)
+    if d > COORDINATES:
+        raise InvalidStudy(f"f must name at most {COORDINATES} test functions here, but {d} came.")
     with journal():
         grid = _grid(ax, d)
-        for i, j in np.ndindex(d, d):
-            _draw_pair(grid[i, j], chosen, i, j)
-        notes = [chosen.note(), f"{POINTS} points" if chosen.n > POINTS else "", chosen.rest]
-        head(grid[0, 0], chosen.name(chosen.columns[0]), ", ".join(note for note in notes if note))
-        # The corner above the diagonal is empty and has room for it.
-        legend(grid[0, -1], _pair_handles(grid[0, 0]), loc="best" if d == 1 else "upper right")
+        draw_pairs(grid, chosen, "truths", chosen.replicates.truth[chosen.replicates.rows])
     return grid
 
 
-def _coordinates(chosen: Chosen, f: Any) -> Chosen:
-    functions = chosen.replicates.functions
-    entries = tuple(k for k in chosen.columns if functions[k].kind == "coordinate")
-    usual = chosen.columns if f is not None or not entries else entries
-    if f is not None and len(usual) > COORDINATES:
-        raise InvalidStudy(f"f must name at most {COORDINATES} test functions here, but {len(usual)} came.")
-    return Chosen(chosen.replicates, usual[:COORDINATES], len(usual[COORDINATES:]))
+def pairs_with_belief(grid: Any, chosen: Chosen) -> None:
+    """Draw what the joint test of the weak level compares: one draw of each output, and fresh draws of the belief."""
+    draw_pairs(grid, chosen, "belief", chosen.replicates.reference)
+
+
+def draw_pairs(grid: Any, chosen: Chosen, against: str, values: Floats) -> None:
+    """Draw one draw of each output in pairs of coordinates, and with what they are compared."""
+    ran, d = chosen.replicates, len(chosen.columns)
+    for i, j in np.ndindex(d, d):
+        _draw_pair(grid[i, j], chosen, (i, j), {against: values, "outputs": ran.weak_value[ran.rows]})
+    notes = [chosen.note(), f"{POINTS} points" if chosen.n > POINTS else "", chosen.rest]
+    head(grid[0, 0], chosen.name(chosen.columns[0]), ", ".join(note for note in notes if note))
+    # The corner above the diagonal is empty and has room for it.
+    legend(grid[0, -1], _pair_handles(grid[0, 0]), loc="best" if d == 1 else "upper right")
 
 
 def _grid(ax: Any, d: int) -> Any:
@@ -174,21 +184,19 @@ def returned_grid(flat: list[Axes], d: int) -> Any:
     return array.reshape(d, d)
 
 
-def _draw_pair(ax: Axes, chosen: Chosen, i: int, j: int) -> None:
+def _draw_pair(ax: Axes, chosen: Chosen, place: tuple[int, int], clouds: dict[str, Floats]) -> None:
+    i, j = place
     # Above the diagonal every pair would be drawn once more.
     if j > i:
         ax.axis("off")
         return
-    ran, d = chosen.replicates, len(chosen.columns)
-    for values, colour, mark, name in (
-        (ran.truth, "0.25", "o", "truths"),
-        (ran.weak_value, COLOURS[1], "x", "outputs"),
-    ):
-        x, y = values[ran.rows, chosen.columns[j]], values[ran.rows, chosen.columns[i]]
+    d = len(chosen.columns)
+    for (name, values), colour, mark in zip(clouds.items(), ("0.25", COLOURS[1]), "ox", strict=True):
+        x, y = values[:, chosen.columns[j]], values[:, chosen.columns[i]]
         known = np.isfinite(x) & np.isfinite(y)
         if known.any():
             look = {"color": colour, "label": name}
-            _draw_cloud(ax, x[known], y[known], mark, look) if i != j else _draw_steps(ax, x[known], name, look)
+            _draw_cloud(ax, x[known], y[known], mark, look) if i != j else _draw_steps(ax, x[known], mark, look)
     if i == d - 1:
         ax.set_xlabel(plain(chosen.name(chosen.columns[j]), most=18), parse_math=False)
     if j == 0:
@@ -203,8 +211,8 @@ def _draw_cloud(ax: Axes, x: Floats, y: Floats, mark: str, look: dict[str, Any])
     ax.plot(x[some], y[some], mark, ms=2, mew=0.5, alpha=0.6, **look, **hollow)
 
 
-def _draw_steps(ax: Axes, x: Floats, name: str, look: dict[str, Any]) -> None:
-    ax.plot(*_steps(x), drawstyle="steps-post", ls="--" if name == "truths" else "-", **look)
+def _draw_steps(ax: Axes, x: Floats, mark: str, look: dict[str, Any]) -> None:
+    ax.plot(*_steps(x), drawstyle="steps-post", ls="--" if mark == "o" else "-", **look)
 
 
 def _pair_handles(ax: Axes) -> list[tuple[Any, str]]:

@@ -6,32 +6,36 @@ import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..judgement.column import strong_columns
-from ..judgement.levels import levels
+from ..judgement.levels import TestRow
 from ..judgement.result import Result
-from .forests import caterpillar
+from ..judgement.text import decimals, number
+from .forests import by_badness, draw_worst, margin
+from .outputs import data_averaged, pairs_with_belief
 from .positions import coverage_curve, ecdf_difference, pit_histogram
-from .selection import Source, choose, result_of
-from .style import footnote, journal, plain, say
+from .selection import AVERAGED, Chosen, Source, accusation, choose, result_of
+from .style import head, journal, plain, say
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Test functions that get a histogram and an ECDF, and rows of the caterpillar.
-_SHOWN, _ROWS = 4, 12
+#: Test functions that get pictures of their own, coordinates in pairs, and rows of spread and bias.
+_SHOWN, _PAIRED, _ROWS = 4, 3, 12
 _WIDTH = 7.2
 
 
 def plot(source: Source, f: str | Iterable[str] | None = None, *, figure: Any = None) -> Figure:
-    """Draw a result on one page: the sentence, then histogram and ECDF, coverage and spread.
+    """Draw a result on one page: the sentence, pictures of what rejects, coverage, and spread and bias with numbers.
+
+    The pictures are those of the level that rejects: histogram and ECDF of positions, or, if the weak level alone
+    rejects, the outputs averaged over data against the belief.
 
     Parameters
     ----------
     source
         A Result; Replicates are judged with the default settings.
     f
-        Names of at most four test functions; left out, those with the most evidence against them, and the page says
-        so. Their bands are those of one picture: among many test functions the worst leave theirs more often.
+        Names of at most four test functions; left out, the worst, by their adjusted p-values, and the page says so.
+        Their bands are those of one picture: among many test functions the worst leave theirs more often.
     figure
         A matplotlib Figure to draw on, which is cleared first; left out, a new one.
 
@@ -41,45 +45,57 @@ def plot(source: Source, f: str | Iterable[str] | None = None, *, figure: Any = 
     >>> from ringtrue import check_draws
     >>> rng = np.random.default_rng(1)
     >>> len(plot(check_draws(rng.normal(size=200), rng.normal(size=(200, 19)))).get_axes())
-    6
+    7
     """
     result = result_of(source)
-    names = _names(result, f)
+    row = accusation(result)
+    averaged = row if f is None and row is not None and row.level in AVERAGED else None
+    chosen = _chosen(result, f, averaged)
     with journal():
         page: Figure = _page(figure)
         # Each part is laid out by itself, so that long names beside the lower axes do not narrow the upper ones.
         parts: Any = page.subfigures(2, 1, height_ratios=(2 * 1.65, 2.1))
         top, bottom = parts
-        if len(names) == 1:
-            left, right = top.subplots(1, 2)
-            pit_histogram(result, names, ax=left)
-            ecdf_difference(result, names, ax=right)
-        else:
-            _draw_columns(result, names, top.subplots(2, len(names)))
-        left, right = bottom.subplots(1, 2)
-        coverage_curve(result, names, ax=left)
-        _draw_spread(result, right)
-        _write(page, top, result, _which(result, names, f))
+        _draw_top(top, result, chosen, averaged)
+        left, middle, right = bottom.subplots(1, 3, width_ratios=(1.15, 1, 1))
+        coverage_curve(result, _names(chosen), ax=left)
+        _draw_sizes(result, middle, right)
+        _write(top, bottom, result, _which(chosen, averaged))
     return page
 
 
-def _names(result: Result, f: Any) -> list[str]:
-    """Return whom to draw: those asked for, or those with the most evidence."""
-    ran = result.replicates
-    # All of them, since the worst are only known once they are sorted.
-    chosen = choose(result, f, most=10**9)
-    names = [ran.functions[k].name for k in chosen.columns]
-    if f is None and len(names) > _SHOWN:
-        evidence = {row.f: row.pvalue for row in result.tests if not levels()[row.level].blunt}
-        names = sorted(names, key=lambda name: evidence.get(name, 1.0))
-    return names[:_SHOWN]
+def _chosen(result: Result, f: Any, averaged: TestRow | None) -> Chosen:
+    """Return whom to draw: those asked for, or the worst."""
+    if averaged is None:
+        found = choose(result, f, most=_SHOWN)
+        return Chosen(found.replicates, found.columns[:_SHOWN], found.left_out)
+    # The joint test says that coordinates are off together, which only pairs of them can show.
+    joint = averaged.kind == "joint"
+    return choose(result, None, most=_PAIRED if joint else _SHOWN, by=AVERAGED, kind="coordinate" if joint else "")
 
 
-def _which(result: Result, names: list[str], f: Any) -> str:
-    many = len(strong_columns(result.replicates))
-    if f is not None or many <= _SHOWN:
-        return ""
-    return f"; the {len(names)} of {many} test functions with the most evidence, each band for one picture alone"
+def _names(chosen: Chosen) -> list[str]:
+    return [chosen.name(k) for k in chosen.columns]
+
+
+def _which(chosen: Chosen, averaged: TestRow | None) -> str:
+    """Say whose pictures there are, and of which level if they are not those of positions."""
+    level = "" if averaged is None else f"; above: the {averaged.level} level, which rejects"
+    return f"{level}; {chosen.rest}, each band for one picture alone" if chosen.rest else level
+
+
+def _draw_top(top: Any, result: Result, chosen: Chosen, averaged: TestRow | None) -> None:
+    """Draw the pictures of the level that rejects."""
+    names = _names(chosen)
+    if averaged is not None and averaged.kind == "joint":
+        pairs_with_belief(top.subplots(len(names), len(names), squeeze=False), chosen)
+        return
+    pictures = (pit_histogram, ecdf_difference) if averaged is None else (data_averaged, pit_histogram)
+    if len(names) == 1:
+        for picture, one in zip(pictures, top.subplots(1, 2), strict=True):
+            picture(result, names, ax=one)
+    else:
+        _draw_columns(result, names, top.subplots(2, len(names)), pictures)
 
 
 def _page(figure: Any) -> Any:
@@ -91,32 +107,45 @@ def _page(figure: Any) -> Any:
     return figure
 
 
-def _draw_columns(result: Result, names: list[str], grid: Any) -> None:
-    """Draw histogram and ECDF of each test function below each other, with one title and one axis for both."""
-    for name, (upper, lower) in zip(names, grid.T, strict=True):
-        pit_histogram(result, name, ax=upper)
-        ecdf_difference(result, name, ax=lower)
-        for text in [*upper.texts, *lower.texts]:  # n is below, the level of the bands too
-            text.remove()
-        # The padding was for the small print, which is gone.
-        upper.set_title(upper.get_title(loc="left"), loc="left", pad=4)
-        lower.set_title("", loc="left", pad=0)
-        upper.set(xlabel="", ylabel="")
-        upper.tick_params(labelbottom=False)
-        lower.set(xlabel="position", ylabel="")
-    for row, label in zip(grid, ("count", "excess share below"), strict=True):
-        row[0].set_ylabel(label)
+def _draw_columns(result: Result, names: list[str], grid: Any, pictures: Any) -> None:
+    """Draw two pictures of each test function below each other, with one title for both."""
+    for name, column in zip(names, grid.T, strict=True):
+        for picture, one in zip(pictures, column, strict=True):
+            picture(result, name, ax=one)
+            for text in list(one.texts):  # n is below, the level of the bands too
+                text.remove()
+            # The padding was for the small print, which is gone.
+            one.set_title(one.get_title(loc="left") if one is column[0] else "", loc="left", pad=4, parse_math=False)
+            one.set_xlabel(one.get_xlabel().replace(" of the truth", "").replace(" in the output", ""))
+    for row in grid:
+        # Labels as short as a row is low.
+        row[0].set_ylabel(row[0].get_ylabel().replace(" of truths", "").replace(" of draws", ""))
+        for one in row[1:]:
+            one.set_ylabel("")
+    if grid[0][0].get_xlabel() == grid[1][0].get_xlabel():
+        for one in grid[0]:
+            one.set_xlabel("")
+            one.tick_params(labelbottom=False)
 
 
-def _draw_spread(result: Result, ax: Any) -> None:
-    if any(row.name == "spread" for row in result.measures):
-        caterpillar(result, most=_ROWS, ax=ax)
-    else:
-        ax.axis("off")
-        say(ax, "no function of theta alone was asked about,\nso no spread was measured")
+def _draw_sizes(result: Result, left: Any, right: Any) -> None:
+    """Draw spread and bias of the worst test functions side by side, with their numbers."""
+    if not any(row.name == "spread" for row in result.measures):
+        right.axis("off")
+        left.axis("off")
+        say(left, "no function of theta alone was asked about,\nso no spread was measured")
+        return
+    for one, measure, unit in ((left, "spread", ""), (right, "bias", " sd")):
+        rows, shown = by_badness(result, measure, _ROWS)
+        draw_worst(one, shown, rows, result)
+        margin(one, [f"{number(row.estimate, min(decimals(row), 3))}{unit}" for row in shown])
+        many = f"the worst {len(shown)} of {len(rows)}; " if len(shown) < len(rows) else ""
+        head(one, measure, f"{many}grey: tolerance")
+    right.tick_params(labelleft=False)
 
 
-def _write(page: Any, top: Any, result: Result, which: str) -> None:
+def _write(top: Any, bottom: Any, result: Result, which: str) -> None:
+    """Write the sentence above everything, and n, seed and what is shown below."""
     # No line should break between a number and its per cent sign.
     lines = (plain(line, most=10**6).replace(" %", "\N{NO-BREAK SPACE}%") for line in result.sentence.splitlines())
     text = "\n".join(textwrap.fill(line, 115) for line in lines)
@@ -125,4 +154,6 @@ def _write(page: Any, top: Any, result: Result, which: str) -> None:
     title.set(parse_math=False)
     ran = result.replicates
     lost = f", {len(ran.failures)} lost" if ran.failures else ""
-    footnote(page, f"n = {ran.n}{lost}, seed {ran.seed}; grey: 95 % bands{which}", y=-0.005)
+    note = f"n = {ran.n}{lost}, seed {ran.seed}; grey: 95 % bands{which}"
+    # A label of the part, since a text below the page would be cut where it is saved.
+    bottom.supxlabel(note, x=0.995, ha="right", fontsize=6, color="0.4")

@@ -45,7 +45,8 @@ def pit_histogram(
     source
         A Result or Replicates.
     f
-        Names of test functions, a panel each; left out, the first twelve strong ones.
+        Names of test functions, a panel each; left out, those of the level that rejects (strong if none does), of more
+        than twelve the worst, by their adjusted p-values.
     bins
         Bars; left out, a number that suits n, and that puts equally many ranks in every bar where one is found.
         If M + 1 is not a multiple, the randomised positions of the ranks are counted.
@@ -109,8 +110,8 @@ def ecdf(source: Source, f: str | Iterable[str] | None = None, *, confidence: fl
     source
         A Result or Replicates.
     f
-        Names of test functions, a curve each; left out, all strong ones. Of more than four, those that leave the band
-        have a colour and a name, at most four; the others are thin and grey.
+        Names of test functions, a curve each; left out, all of the level that rejects, or strong ones. Of more than
+        four, those that leave the band have a colour and a name, at most four; the others are thin and grey.
     confidence
         Chance that all curves stay in the band if the outputs are calibrated: exact for one curve on the lattice of
         ranks, or of 250 equal cells if there are more ranks or none; by Bonferroni's inequality for several.

@@ -1,18 +1,30 @@
-"""Which test functions are drawn, and what is to be said of them. It draws nothing."""
+"""Which test functions are drawn, the worst at the level that rejects, and what is to be said of them.
+
+One order serves all pictures. The smaller its adjusted p-value, the worse a test function is; at equal p-values the one
+that is farther off. Entries of theta and functions of the user's that are rejected come before the sum and the distance
+of the default family, which are off because an entry is. It draws nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InvalidStudy
-from ..judgement.column import Column, columns_of, strong_columns
+from ..judgement.column import Column, columns_of
 from ..judgement.judging import judge
+from ..judgement.levels import ADDED, TestRow, level_of, levels
 from ..judgement.result import Result
+from ..judgement.verdict import rejecting
 from ..replicates.record import Replicates
 
 Source = Result | Replicates
+
+#: Levels about outputs averaged over data, which have pictures of their own.
+AVERAGED = tuple(level.name for level in levels().values() if level.blunt)
+#: What says how far off a test function is, of its positions and of the outputs averaged over data.
+_SIZES = ("KS distance", "weak KS distance")
 
 
 @dataclass(frozen=True)
@@ -37,10 +49,12 @@ class Chosen:
         return columns_of(self.replicates)[k]
 
     def note(self, k: int | None = None, *, rest: bool = False) -> str:
-        """Return n, M, and what is not drawn."""
+        """Return n, M, the level if it is not that of functions of theta, and what is not drawn."""
         parts = [f"n = {self.n}"]
         if k is not None and (draws := route(self.replicates, k)):
             parts.append(draws)
+        if k is not None and self.replicates.functions[k].sees != "theta":
+            parts.append(f"{level_of(self.replicates.functions[k].sees)} level")
         if self.replicates.failures:
             parts.append(f"{len(self.replicates.failures)} lost, not drawn")
         if rest and self.rest:
@@ -55,8 +69,10 @@ class Chosen:
 
     @property
     def rest(self) -> str:
-        """Say how many test functions are not drawn, if any."""
-        return f"{len(self.columns)} of {len(self.columns) + self.left_out} test functions" if self.left_out else ""
+        """Say that the worst test functions are drawn and how many there are, if some are not."""
+        many = len(self.columns)
+        which = "the worst" if many == 1 else f"the worst {many}"
+        return f"{which} of {many + self.left_out} test functions" if self.left_out else ""
 
 
 def route(replicates: Replicates, k: int) -> str:
@@ -81,8 +97,54 @@ def result_of(source: Any) -> Result:
     return source if isinstance(source, Result) else judge(replicates_of(source))
 
 
-def choose(source: Any, f: str | Iterable[str] | None, *, most: int) -> Chosen:
-    """Return the columns with the given names; without names, the first strong ones, or the first if none is.
+def accusation(result: Result) -> TestRow | None:
+    """Return the test that speaks most clearly against calibration, as the sentence does; None if none rejects."""
+    rows = rejecting(list(result.levels.values()), result.alpha)
+    return min(rows, key=lambda row: (levels()[row.level].blunt, row.kind in ADDED, row.adjusted), default=None)
+
+
+def worst_first(result: Result, columns: Iterable[int], by: Sequence[str] = ()) -> list[int]:
+    """Return columns in the order of how bad they are.
+
+    Parameters
+    ----------
+    result
+        With the p-values and sizes.
+    columns
+        Their numbers.
+    by
+        Names of the levels whose p-values count; left out, the level that each test function speaks of itself.
+    """
+    functions = result.replicates.functions
+    evidence = {(row.level, row.f): (row.adjusted, row.pvalue) for row in result.tests}
+    sizes = {(m.f, m.name): m.estimate for m in result.measures if m.name in _SIZES}
+
+    def badness(k: int) -> tuple[bool, float, bool, float, float]:
+        name, of_entries = functions[k].name, functions[k].kind in ADDED
+        p, alone = min(evidence.get((level, name), (1.0, 1.0)) for level in by or [level_of(functions[k].sees)])
+        size = max(sizes.get((name, measure), 0.0) for measure in _SIZES)
+        # Rejected and no function of all entries first. Adjusted p-values are often tied at 1, and both at 0.
+        return of_entries or p > result.alpha, p, of_entries, alone, -size
+
+    return sorted(columns, key=badness)
+
+
+def choose(source: Any, f: str | Iterable[str] | None, *, most: int, by: Sequence[str] = (), kind: str = "") -> Chosen:
+    """Return the columns with the given names; without names, all of the level that rejects, or the worst of many.
+
+    Parameters
+    ----------
+    source
+        A Result, or Replicates, which are judged with the default settings where that matters.
+    f
+        Names of test functions.
+    most
+        Columns, if none is named. If there are no more, they come in the order of the record; otherwise the worst, the
+        very worst first.
+    by
+        As in :func:`worst_first`; for pictures of what is averaged over data.
+    kind
+        The kind of test functions that are drawn, if there are any.
 
     Examples
     --------
@@ -95,10 +157,26 @@ def choose(source: Any, f: str | Iterable[str] | None, *, most: int) -> Chosen:
     if f is not None:
         # Whoever names some does not miss the others, so that none counts as left out.
         return Chosen(replicates, tuple(_index(names, one) for one in _as_names(f)), 0)
-    strong = [column.k for column in strong_columns(replicates)]
-    # Functions that see the data or the output answer other questions and are drawn if there is nothing else.
-    usual = strong or list(range(len(names)))
-    return Chosen(replicates, tuple(usual[:most]), max(len(usual) - most, 0))
+    if not by and len({function.sees for function in replicates.functions}) > 1:
+        source = result_of(source)
+    # What is averaged over data are functions of theta alone.
+    usual = _of_level(replicates, level_of("theta") if by else _shown_level(source), kind)
+    if len(usual) > most:
+        return Chosen(replicates, tuple(worst_first(result_of(source), usual, by)[:most]), len(usual) - most)
+    return Chosen(replicates, tuple(usual), 0)
+
+
+def _shown_level(source: Source) -> str:
+    """Return the level whose test functions are drawn: the one that rejects if it has some of its own, else strong."""
+    row = accusation(source) if isinstance(source, Result) else None
+    return level_of("theta") if row is None or row.level in AVERAGED else row.level
+
+
+def _of_level(replicates: Replicates, level: str, kind: str) -> list[int]:
+    functions = replicates.functions
+    # Functions that see the data answer another question and are drawn if there is nothing else.
+    usual = [k for k, one in enumerate(functions) if level_of(one.sees) == level] or list(range(len(functions)))
+    return [k for k in usual if functions[k].kind == kind] or usual
 
 
 def _as_names(f: Any) -> list[str]:
@@ -107,7 +185,7 @@ def _as_names(f: Any) -> list[str]:
     # A text is an iterable of letters.
     wanted = [f] if isinstance(f, str) else list(f)
     if not wanted:
-        raise InvalidStudy("f must name at least one test function, but none came; leave it out for the first few.")
+        raise InvalidStudy("f must name at least one test function, but none came; leave it out for the worst.")
     return wanted
 
 

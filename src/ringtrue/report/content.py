@@ -16,12 +16,13 @@ from ..functions import ALL
 from ..judgement.column import columns_of
 from ..judgement.diagnosis import diagnose
 from ..judgement.judging import fewest_draws
-from ..judgement.levels import TestRow, chain
+from ..judgement.levels import TestRow, chain, levels
 from ..judgement.measures import Measures, measure, over_family
 from ..judgement.result import Result
 from ..judgement.sentences import phrases as wording
 from ..judgement.text import decimals
 from ..judgement.verdict import Verdict
+from ..plots.selection import worst_first
 from ..replicates.record import Failure, Replicates
 from ..statistics.effects import Interval
 
@@ -112,13 +113,8 @@ def spelled(text: str) -> str:
 
 
 def ranked(result: Result) -> list[int]:
-    """Return the columns of the replicates by evidence, most first."""
-    strength: dict[str, tuple[float, float]] = {}
-    for row in result.tests:
-        # Adjusted p-values are often tied at 1; the plain one then decides.
-        strength[row.f] = min(strength.get(row.f, (math.inf, math.inf)), (row.adjusted, row.pvalue))
-    functions = result.replicates.functions
-    return sorted(range(len(functions)), key=lambda k: strength.get(functions[k].name, (math.inf, math.inf)))
+    """Return the columns of the replicates by evidence at any level, most first, in the order of all pictures."""
+    return worst_first(result, range(len(result.replicates.functions)), tuple(levels()))
 
 
 def advice(result: Result) -> list[str]:
