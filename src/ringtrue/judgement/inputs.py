@@ -3,7 +3,7 @@
 Each function here looks for one mistake and returns a sentence that names it, or None. All read the record alone, of
 its first replicates. Whatever is legitimate must pass: discrete parameters, few draws, heavy tails, outputs that ignore
 the data. Where chance could produce a finding, it does so in at most one of 10^6 runs of a sound study, and in one of
-10^4 for the test of truths against the belief.
+10^4 for the test of truths against the belief; outputs that are worse than the belief are a clue without such a bound.
 """
 
 from __future__ import annotations
