@@ -11,12 +11,23 @@ from scipy import special, stats
 import ringtrue as rt
 from ringtrue.comparison import MEASURES, Comparison
 from ringtrue.comparison.ranking import of_spread
-from ringtrue.comparison.rows import _quantiles, _share_difference, differences_of, divergence_apart
+from ringtrue.comparison.rows import (
+    _quantiles,
+    _share_difference,
+    differences_of,
+    divergence_apart,
+    divergence_difference,
+    joint_difference,
+    joint_row,
+    rows_of,
+    score_differences,
+)
 from ringtrue.comparison.sides import _confidences
+from ringtrue.judgement.column import strong_columns
 from ringtrue.procedures import DataAgnostic, Inflated
 from ringtrue.statistics.effects import Interval, influences, spread_and_bias
 
-from ..builders import BAYES, BELIEF, SD
+from ..builders import BAYES, BELIEF, SD, noisy, posterior
 
 
 def compared(procedures: Any, n: int = 200, **settings: Any) -> Comparison:
@@ -44,6 +55,28 @@ def test_rows_have_the_confidence_of_their_share() -> None:
     row = next(row for row in found.rows if (row.of, row.name) == ("narrow", "spread"))
     expected = spread_and_bias(z, confidence=1 - 0.1 / 20).spread
     assert (row.low, row.high) == pytest.approx((expected.low, expected.high), rel=1e-9)
+
+
+def test_every_row_and_difference_has_its_own_share() -> None:
+    """With three procedures and four test functions no two shares are equal, and each is where it belongs."""
+    wide, narrow = (scaled(factor) for factor in (1.3, 0.8))
+    belief = rt.Normal(np.zeros(2), np.ones(2))
+    found = rt.compare({"a": posterior, "b": wide, "c": narrow}, belief, noisy, n=40, batch=40, confidence=0.9)
+    ran = {name: one.replicates for name, one in found.results.items()}
+    alone, decisive, paired = _confidences(0.9, 3, 3, 4)
+    gaps = {(row.of, row.f, row.name): row for row in found.differences}
+    rows = {(row.of, row.f, row.name): row for row in found.rows}
+    (expected,) = divergence_difference("a", "b", ran, range(4), decisive)
+    assert gaps[("a", "b"), "(all)", "divergence"] == expected
+    for expected in (*differences_of("b", "c", ran, 1, paired), *joint_difference("b", "c", ran, paired)):
+        assert gaps[expected.of, expected.f, expected.name] == expected
+    for expected in (*rows_of("c", strong_columns(ran["c"])[3], alone), *joint_row("c", ran["c"], alone)):
+        assert rows[expected.of, expected.f, expected.name] == expected
+
+
+def scaled(factor: float) -> Any:
+    """Return the posterior with its sd scaled."""
+    return lambda belief, y: rt.Normal(np.asarray(y) / 2, np.full(np.shape(y), SD * factor))
 
 
 def one_of_three(place: int) -> Any:
@@ -104,7 +137,41 @@ def test_the_best_possible_test_of_who_is_nearer_finds_little() -> None:
     assert share == pytest.approx(0.17, abs=0.005)
 
 
-# The difference that decides.
+# The differences.
+
+
+def test_intervals_are_student_s_with_the_degrees_of_freedom_of_their_variance() -> None:
+    """The shorter side of an interval is a quantile times the standard error of the influences, and rounding.
+
+    Of n normal scores the influences on log s show a variance too small by 1 + 4 / n; degrees of freedom are 2 n over
+    the excess of the kurtosis, n - 1 at most.
+    """
+    rng = np.random.default_rng(4)
+    n, z = 12, rng.normal(size=(2, 12))
+    rows = {row.name: row for row in score_differences((z[0], None), (z[1] ** 3, None), 0.9)}
+    scores = [(one - one.mean()) / one.std() for one in (z[0], z[1] ** 3)]
+    by_spread = (scores[0] ** 2 - scores[1] ** 2) / 2
+    by_bias = z[0] - z[0].mean() - (z[1] ** 3 - (z[1] ** 3).mean())
+    for name, influence, factor in (("log spread", by_spread, math.sqrt(1 + 4 / n)), ("bias", by_bias, 1.0)):
+        centred = influence - influence.mean()
+        kurtosis = np.mean(centred**4) / np.mean(centred**2) ** 2
+        df = min(2 * n / (kurtosis - 1), n - 1)
+        reach = stats.t.ppf(0.95, df) * factor * centred.std(ddof=1) / math.sqrt(n)
+        row = rows[name]
+        assert min(row.high - row.estimate, row.estimate - row.low) == pytest.approx(reach + 1e-9, rel=1e-6)
+
+
+def test_a_divergence_is_less_the_noise_of_its_estimates() -> None:
+    """That of N(b, s^2) is (s^2 + b^2 - 1) / 2 - log s; noise adds half its variances times 1 and 2 s^2."""
+    z = np.random.default_rng(6).normal(size=50)
+    mine, theirs = influences(2 * z + 0.5), influences(z)
+    assert mine is not None
+    assert theirs is not None
+    m, s2 = z.mean(), z.var(ddof=1)
+    of_log_s = np.var(((z - m) ** 2 / z.var() - 1) / 2) / 50
+    first = (4 * s2 + (2 * m + 0.5) ** 2 - 1) / 2 - math.log(4 * s2) / 2 - 4 * z.var() / 100 - 4 * s2 * of_log_s
+    second = (s2 + m**2 - 1) / 2 - math.log(s2) / 2 - z.var() / 100 - s2 * of_log_s
+    assert divergence_apart([mine], [theirs], 0.9).estimate == pytest.approx(first - second, rel=1e-9)
 
 
 @pytest.mark.parametrize("draws", [None, 19])
@@ -166,8 +233,8 @@ def test_few_draws_are_not_called_worse_for_their_noise() -> None:
         assert not row.clear
         means = [np.mean([one.bias**2 / 2 + of_spread(one.log_spread) for one in side]) for side in (drawn, exact)]
         twin.append(means[0] - means[1])
-    for values, noisy in ((found, False), (twin, True)):
-        assert (abs(np.mean(values)) > 4.9 * np.std(values, ddof=1) / math.sqrt(20)) == noisy
+    for values, biased in ((found, False), (twin, True)):
+        assert (abs(np.mean(values)) > 4.9 * np.std(values, ddof=1) / math.sqrt(20)) == biased
 
 
 @pytest.mark.parametrize("skew", [-0.8, -0.1, 1e-7, 0.1, 0.8])
@@ -299,13 +366,19 @@ def test_the_headline_says_what_the_tables_say(case: str, n: int) -> None:
 
 
 def test_what_is_miscalibrated_is_not_preferred_to_what_is_not() -> None:
-    """A procedure with better scores that is known to be wrong is not preferred to one that is not."""
+    """A procedure with better scores that is known to be wrong is not preferred to one that is not.
 
-    def outlying(belief: Any, y: Any) -> rt.Normal:
-        return rt.Normal(y / 2, np.where(np.arange(len(y)) % 25 == 0, 0.02, SD))
+    Half of its outputs are 0.75 times as wide as they should be, half 2.13 times: E z^2 = (1.78 + 0.22) / 2 = 1, so
+    that spread and bias do not tell it from the belief.
+    """
 
-    found = compared({"belief": DataAgnostic(), "outlying": outlying}, n=1000)
-    assert found.results["outlying"].verdict is rt.Verdict.MISCALIBRATED
+    def uneven(belief: Any, y: Any) -> rt.Normal:
+        return rt.Normal(y / 2, SD * np.where(np.arange(len(y)) % 2 == 0, 0.75, 2.13))
+
+    found = compared({"belief": DataAgnostic(), "uneven": uneven}, n=1000)
+    assert found.results["uneven"].verdict is rt.Verdict.MISCALIBRATED
+    assert found.results["belief"].verdict is not rt.Verdict.MISCALIBRATED
+    assert "uneven" in found.best
     crps = next(row for row in found.differences if row.name == "crps")
     assert crps.low > 0
     assert "prefer" not in found.sentence
