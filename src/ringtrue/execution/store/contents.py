@@ -54,15 +54,20 @@ class Contents:
     def copy(self, number: int) -> Meta | None:
         """Return one of the two copies of the description."""
         row = self.db.execute("SELECT copy, text, checksum FROM meta WHERE copy = ?", (number,)).fetchone()
-        return None if row is None else meta_of(row if self.version == FORMAT else format1.upgrade_meta(row))
+        return None if row is None else self._meta_of(row)
 
     def meta(self) -> Meta:
         """Return the description."""
         with naming(self.path, "the description of the store"):
-            one, other = self.copy(0), self.copy(1)
-            if one is None or one != other:
+            # In one statement, which sees one state of the file: somebody may write between two.
+            rows = self.db.execute("SELECT copy, text, checksum FROM meta WHERE copy IN (0, 1) ORDER BY copy LIMIT 3")
+            copies = [self._meta_of(row) for row in rows.fetchall()]
+            if len(copies) != 2 or copies[0] != copies[1]:
                 raise Unreadable("its two copies differ")
-        return one
+        return copies[0]
+
+    def _meta_of(self, row: Row) -> Meta:
+        return meta_of(row if self.version == FORMAT else format1.upgrade_meta(row))
 
     def records(self) -> Iterator[Record]:
         """Return what is known of all replicates without their arrays."""
