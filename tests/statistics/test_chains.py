@@ -109,8 +109,7 @@ def _rows(rho: float) -> Floats:
 def test_the_level_holds_for_any_autocorrelation(rho: float) -> None:
     """Of 120 runs of 200 calibrated replicates, no more than chance allows are rejected at 10 % (false alarm 1e-6).
 
-    Broken twin: the truth ranked among the same draws as if they were independent is rejected in nearly all runs, for
-    rho = .97; an error of 1e-3 is missed with a level of 31 % or more.
+    A level of 39 % or more is missed with probability 1e-3. The broken twin is the next test.
     """
     runs = _rows(rho).reshape(120, 200, 4)
     rejected = sum(difference_test(run).pvalue <= 0.1 for run in runs)

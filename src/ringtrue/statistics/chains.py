@@ -65,8 +65,9 @@ def difference_test(differences: Floats, *, reach: Floats | None = None, lost: i
     With S the sum of the rows and V that of their outer products, not centred, S' V^-1 S is compared with the law of
     Hotelling's statistic and the largest abs(S_a) / sqrt(V_aa) with Student's, by Bonferroni; the p-value is twice the
     smaller of both. Squares of scores have heavy tails, so the degrees of freedom are those that the kurtosis of the
-    differences leaves of n. With normal and chi-squared laws in their place 7 % of calibrated runs were rejected at
-    n = 100 instead of 5 %, with these 3.5 to 5 % (1000 runs; AR(-.9) to AR(.5), 2 x 50 and 4 x 100 draws).
+    differences leaves of n. With normal and chi-squared laws in their place 7 to 9 % of calibrated runs
+    were rejected at 5 % at n = 60 and 5 to 7 % at n = 100, with these 4 to 5 and 3 to 5 % (1000 runs each; AR(-.9) to
+    AR(.5), 2 x 50 and 4 x 100 draws).
     Lost replicates can bring abs(S_a) / sqrt(V_aa) down to (abs(S_a) - m r) / sqrt(V_aa + m r^2), r the reach, and no
     further; the other statistic has no such bound and is left out.
 
