@@ -30,7 +30,7 @@ class Interval:
     of : object
         What else it belongs to: a procedure's name, a pair of them for a difference, a value of a sweep, a fixed theta.
     within : {"yes", "no", "open", "-"}
-        Whether it is in tolerance: all of the interval, none, or part of it; "-" if there is no tolerance.
+        Whether it is in tolerance, as a verdict decides it; "-" if there is no tolerance.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Interval:
 
     @property
     def certified(self) -> bool:
-        """Whether the whole interval is in tolerance."""
+        """Whether it is shown to be in tolerance."""
         return self.within == "yes"
 
     @property
