@@ -7,13 +7,15 @@ distribution function leaves its band. This module turns them into words.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 
 from ..functions import Sees
 from ..judgement.column import Column, column_named, columns_of
-from ..judgement.diagnosis import Diagnosis, diagnose, fit_of_all
+from ..judgement.diagnosis import Diagnosis, Kind, diagnose, fit_of_all
 from ..judgement.levels import TestRow
 from ..judgement.result import Result
 from ..judgement.sentences import phrases as wording
@@ -46,13 +48,16 @@ def reading(source: Source, k: int | str | None = None, *, confidence: float = 0
         The number of a column, or the name of a test function, whose histogram or ECDF is read; left out, the worst at
         the level that rejects, by its adjusted p-value: if that is the weak level, what ``data_averaged`` shows.
     confidence
-        Of the band, and of the intervals of spread and bias jointly.
+        Of the band, and of the intervals of spread and bias jointly; over all test functions if the worst of them is
+        read.
 
     Notes
     -----
     Shapes are named if their numbers are evident: U-shaped if the interval of the spread lies above 1, humped if below,
     sloping if that of the bias excludes 0; spiked, lopsided and so on follow ``diagnose``, which
-    the sentence of a result follows too. It speaks about one test function alone; the verdict counts all of them.
+    the sentence of a result follows too. Of a test function that is asked for it speaks as if there were no other. The
+    worst of many would look bad by chance: its band and intervals are Bonferroni's over all of them, and a shape is
+    named only if a test rejects.
 
     By default a calibrated picture is called flat 92 times in 100 (500 exact normal scores, 2000 runs), since
     the band, the intervals and the diagnosis each have their own chance of error. Ranks of 1000 truths among 99 draws
@@ -63,23 +68,31 @@ def reading(source: Source, k: int | str | None = None, *, confidence: float = 0
     --------
     >>> from ringtrue import check_draws
     >>> rng = np.random.default_rng(1)
-    >>> reading(check_draws(2 * rng.normal(size=500), rng.normal(size=(500, 19)))).split(",")[0]
-    'theta is U-shaped: over-confident'
+    >>> reading(check_draws(2 * rng.normal(size=500), rng.normal(size=(500, 19)))).split(": ")[0]
+    'theta, the worst of 2, is U-shaped'
     """
     if k is None:
-        # Judged once, since the worst is known by its p-value.
-        source = result_of(source)
-        row = accusation(source)
-        if row is not None and row.level in AVERAGED:
-            return _finished(_of_averages(row, source.replicates, confidence), source.replicates)
+        return _of_worst(result_of(source), confidence)
     ran = replicates_of(source)
-    place = _as_index(ran, k) if isinstance(k, (int, np.integer)) else choose(source, k, most=1).columns[0]
+    place = choose(ran, k, most=1).columns[0] if isinstance(k, str) else _as_index(ran, k)
     column = columns_of(ran)[place]
     return f"{column.name} {_of_positions(source, column, confidence)}"
 
 
-def _of_positions(source: Source, column: Column, confidence: float) -> str:
-    """Say what the positions of one test function look like; its name comes before."""
+def _of_worst(result: Result, confidence: float) -> str:
+    """Read the worst test function, with a band that holds for all of which it is the worst."""
+    row = accusation(result)
+    if row is not None and row.level in AVERAGED:
+        return _finished(_of_averages(row, result.replicates, confidence), result.replicates)
+    chosen = choose(result, None, most=1)
+    column, many = columns_of(result.replicates)[chosen.columns[0]], 1 + chosen.left_out
+    which = f"{column.name}, the worst of {many}," if many > 1 else column.name
+    shapes: Sequence[Kind] = () if many > 1 and row is None else get_args(Kind)
+    return f"{which} {_of_positions(result, column, 1 - (1 - confidence) / many, shapes)}"
+
+
+def _of_positions(source: Source, column: Column, confidence: float, shapes: Sequence[Kind] = get_args(Kind)) -> str:
+    """Say behind its name what the positions of a test function look like; only these shapes may be named."""
     ran = column.replicates
     if column.n == 1:
         return "has one replicate: its position tells nothing of calibration."
@@ -90,6 +103,8 @@ def _of_positions(source: Source, column: Column, confidence: float) -> str:
     tolerance = source.tolerance if isinstance(source, Result) else Tolerance()
     # The kind of error is the sentence's; spread and bias hold jointly here, which is half of the error for each.
     found = replace(diagnose(column), fit=fit_of_all(column, 1 - (1 - confidence) / 2))
+    if found.kind not in shapes:
+        found = replace(found, kind="plain")
     return _finished(_of_diagnosis(found, curve, tolerance, ran), ran)
 
 
