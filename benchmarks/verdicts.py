@@ -17,6 +17,8 @@ from scipy import special
 
 import ringtrue as rt
 
+from . import verdicts_compare, verdicts_inputs
+
 #: Replicates that one cell may cost at most, as a multiple of the runs: large n have fewer runs.
 _REPLICATES = 400
 
@@ -199,12 +201,29 @@ def many(runs: int) -> Iterator[str]:
     yield (f"21 entries, one in small units and 30 % over-confident, n = 1000: {dict(found)}")
 
 
+# What is printed elsewhere.
+
+
+def inputs(runs: int) -> Iterator[str]:
+    """Mistakes in the inputs, each with what is said first, and how often their look-alikes are accused."""
+    verdicts_inputs.inputs(max(runs // 5, 2))
+    yield ""
+
+
+def comparing(runs: int) -> Iterator[str]:
+    """Comparisons of procedures: who is told apart, and how often equal ones are."""
+    verdicts_compare.compare(runs / 300)
+    yield ""
+
+
 SECTIONS: dict[str, Callable[[int], Iterator[str]]] = {
     "chains": chains,
     "tolerance": tolerance,
     "certificates": certificates,
     "wild": wild,
     "many": many,
+    "inputs": inputs,
+    "compare": comparing,
 }
 
 

@@ -435,3 +435,26 @@ def test_a_parameter_in_small_units_is_asked_about() -> None:
     result = rt.check_draws(theta * units, draws * units)
     assert result.verdict is rt.Verdict.MISCALIBRATED
     assert "theta[7] is over-confident" in result.sentence
+
+
+@pytest.mark.parametrize(
+    ("f", "left"),
+    [
+        (None, None),
+        ("mu", "tau[0], tau[1]"),
+        (["mu", "tau[1]"], "tau[0]"),
+        (["mu", "tau"], None),
+        (["mu", Coordinate("tau", (-1,)), "tau[0]"], None),
+        ({"mine": lambda theta: theta["mu"]}, None),
+    ],
+)
+def test_entries_that_nobody_asks_about_are_named(f: Any, left: str | None) -> None:
+    """Where entries are all that is asked about, those left out are said; a function may look at anything."""
+    rng = np.random.default_rng(0)
+    theta = {"mu": rng.normal(size=30), "tau": rng.normal(size=(30, 2))}
+    draws = {"mu": rng.normal(size=(30, 9)), "tau": rng.normal(size=(30, 9, 2))}
+    said = [note for note in rt.check_draws(theta, draws, f=f).notes if note.startswith("not asked about")]
+    assert said == ([] if left is None else [f"not asked about, so that nothing is said of: {left}."])
+    belief = {"mu": rt.Normal(0, 1), "tau": rt.Normal(np.zeros(2), np.ones(2))}
+    study = rt.Study(belief, lambda theta: theta["mu"], lambda mu0, y: belief, f=f)
+    assert list(rt.run(study, n=3).header.notes) == said

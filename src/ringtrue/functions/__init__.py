@@ -1,7 +1,7 @@
 """Test functions: what turns a parameter into one real number."""
 
 from .contract import ALL, ALONE, SEVERAL, Context, Sees, TestFunction, printable
-from .families import BestOf, as_testfunctions, default_family
+from .families import BestOf, as_testfunctions, default_family, unasked
 from .joint import LogDensity, Mahalanobis
 from .single import Coordinate, Distance, Evaluate, Function, Linear, Vectorized, identity
 
@@ -25,4 +25,5 @@ __all__ = [
     "default_family",
     "identity",
     "printable",
+    "unasked",
 ]

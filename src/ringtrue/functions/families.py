@@ -163,6 +163,26 @@ def _refuse_duplicates(names: Sequence[str]) -> None:
         raise InvalidStudy(f"test functions need different names, but {twice} came more than once; pass f as a dict.")
 
 
+def unasked(functions: Sequence[TestFunction], reference: Any) -> tuple[str, ...]:
+    """Return a note that names the entries of theta that nobody asks about, where entries are all that is asked about.
+
+    What a function of the user's own looks at is not known, and neither is then what it leaves out.
+    """
+    if not all(isinstance(f, Coordinate) for f in functions):
+        return ()
+    parts = reference if isinstance(reference, Mapping) else {None: reference}
+    shapes = {key: part.shape[1:] for key, part in parts.items() if isinstance(part, np.ndarray)}
+    # An index may count from the end.
+    asked = {
+        (f.key, tuple(int(i) % size for i, size in zip(f.index, shapes.get(f.key, ()), strict=False)))
+        for f in functions
+        if isinstance(f, Coordinate)
+    }
+    left = [Coordinate(key, i).name for key in shapes for i in np.ndindex(*shapes[key]) if (key, i) not in asked]
+    more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+    return (f"not asked about, so that nothing is said of: {', '.join(left[:3])}{more}.",) if left else ()
+
+
 def default_family(reference: Any) -> tuple[TestFunction, ...]:
     """Return all coordinates, their standardised sum, and the distance from the centre of a reference sample.
 

@@ -17,7 +17,7 @@ import numpy as np
 from ..callables import called, with_optional
 from ..distributions import Distribution, as_distribution
 from ..errors import InvalidStudy
-from ..functions import BestOf, TestFunction, as_testfunctions, default_family
+from ..functions import BestOf, TestFunction, as_testfunctions, default_family, unasked
 from ..streams import Streams
 from ..values import Generator, copied, stack_values
 from .models import contaminated
@@ -195,7 +195,8 @@ class Study:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the result must know."""
-        return ()
+        # The default family leaves nothing out; one draw tells which entries a parameter has.
+        return () if self.f is None else unasked(self.functions, self.reference(1))
 
     @property
     def joint(self) -> Joint | None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..distributions import Draws, as_distribution
 from ..errors import InvalidStudy
-from ..functions import SEVERAL, BestOf, TestFunction, as_testfunctions, default_family
+from ..functions import SEVERAL, BestOf, TestFunction, as_testfunctions, default_family, unasked
 from ..question.study import at_least
 from ..values import Numbers, take, width
 from .block import Block, fitting
@@ -78,14 +78,15 @@ def replicates_from_draws(
     )
     _need_names(truth, outputs, f)
     most = _fit(truth, outputs, n)
+    functions = _functions(f, truth, outputs, y)
     question = _ArrayQuestion(
         draws=most,
         seed=at_least(0, "seed", seed),
         batch=n,  # one block: what is random here, resampling by weight, is keyed by it
         mu0=None if belief is None else _belief(belief, truth),
-        functions=_functions(f, truth, outputs, y),
+        functions=functions,
         selection=f if isinstance(f, BestOf) else None,
-        notes=() if belief is not None else (_NO_BELIEF,),
+        notes=(*(() if belief is not None else (_NO_BELIEF,)), *unasked(functions, truth)),
         truths_known=truth,
     )
     recorder = Recorder(question, 0, n)
