@@ -94,7 +94,7 @@ def direction(f: str, findings: Findings) -> str:
     if column.chains and math.isinf(about["spread"].high):
         return "is not where the chains say, and they are worth too few draws each to tell by how much"
     found = diagnose(column)
-    size = _size_clauses(about, found, findings.tolerance)
+    size = _size_clauses(about, found, findings.tolerance, column.lost)
     if found.kind == "outliers":
         clauses = [f"has outliers: {outlying(found, findings.kept)}"]
     elif found.kind != "plain":
@@ -116,9 +116,9 @@ def _column(f: str, findings: Findings) -> Column:
     return found
 
 
-def _size_clauses(about: Mapping[str, Interval], found: Diagnosis, tolerance: Tolerance) -> list[str]:
+def _size_clauses(about: Mapping[str, Interval], found: Diagnosis, tolerance: Tolerance, lost: int) -> list[str]:
     """Return what spread and bias say; beside an error of shape, only if they matter."""
-    spread, bias = _spread_of(about, found), about.get("bias")
+    spread, bias = _spread_of(about, found, lost), about.get("bias")
     clauses = []
     if spread is not None and off(spread, found.kind, tolerance):
         clauses.append(f"is {_confidence(spread)}: {factor(spread, found, whose='its')}")
@@ -130,10 +130,12 @@ def _size_clauses(about: Mapping[str, Interval], found: Diagnosis, tolerance: To
     return clauses
 
 
-def _spread_of(about: Mapping[str, Interval], found: Diagnosis) -> Interval | None:
+def _spread_of(about: Mapping[str, Interval], found: Diagnosis, lost: int) -> Interval | None:
     """Return the measured spread, or that of the diagnosis if only it has a bound, as where all scores are equal."""
     spread = about.get("spread")
-    return found.fit.spread if spread is not None and found.fit.spread.high < spread.high == math.inf else spread
+    # With losses the spread has no upper end, and one that the others suggest could be turned round by one of them.
+    unbounded = spread is not None and spread.high == math.inf and not lost
+    return found.fit.spread if unbounded and found.fit.spread.high < math.inf else spread
 
 
 def _confidence(spread: Interval) -> str:
@@ -184,7 +186,7 @@ def _tagged(f: str, findings: Findings) -> str:
     about = {m.name: m for m in findings.measures if m.f == f}
     found = diagnose(column)
     plain = found.kind == "plain"
-    spread, bias = _spread_of(about, found), about.get("bias")
+    spread, bias = _spread_of(about, found, column.lost), about.get("bias")
     if plain and spread is not None and off(spread, found.kind, findings.tolerance):
         size = found.errors if math.isfinite(found.errors) else spread.estimate
         return f"{f} ({_confidence(spread)}, sd times {number(size)})"
