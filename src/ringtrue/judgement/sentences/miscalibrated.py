@@ -127,7 +127,15 @@ def _size_clauses(about: Mapping[str, Interval], found: Diagnosis, tolerance: To
         clauses.append(f"{head}: outputs lie {interval(bias, absolute=True)} of their sd {_side(bias)} the truth")
     if not clauses and bias is not None and not math.isfinite(bias.estimate):
         return [f"is {': '.join(outside(bias))}"]
-    return clauses
+    return clauses or (_by_coverage(about.get("coverage")) if lost else [])
+
+
+def _by_coverage(coverage: Interval | None) -> list[str]:
+    """Return the direction that intervals show whatever the lost outputs would have been, which leave no factor."""
+    if coverage is None or not coverage.clear:
+        return []
+    which, size = ("under-confident", "wide") if coverage.low > coverage.ideal else ("over-confident", "narrow")
+    return [f"is {which}: its intervals are too {size}, by which factor the lost outputs leave open"]
 
 
 def _spread_of(about: Mapping[str, Interval], found: Diagnosis, lost: int) -> Interval | None:
