@@ -20,6 +20,8 @@ Numbers = Any  # a number or an array of numbers
 
 def take(value: Any, index: Any) -> Any:
     """Index the leading axes of a value, be it an array, a dict of arrays or a sequence of objects."""
+    if isinstance(value, np.ndarray):  # first, since asking an abstract class is slow
+        return value[index]
     if isinstance(value, Mapping):
         return {name: part[index] for name, part in value.items()}
     if isinstance(value, (list, tuple)) and isinstance(index, tuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,7 +49,8 @@ class Draws(Distribution):
     def __post_init__(self) -> None:
         if self.iid is not None and not isinstance(self.iid, (bool, np.bool_)):
             raise ValueError(f"iid must be True or False, but {self.iid!r} arrived.")
-        if isinstance(self.values, Mapping):
+        # Arrays come most often, and asking an abstract class takes as long as all else here.
+        if type(self.values) is not np.ndarray and isinstance(self.values, Mapping):
             object.__setattr__(self, "values", {key: _as_array(part) for key, part in self.values.items()})
             _need_arrays(list(self.values.values()))
         else:
@@ -66,7 +66,8 @@ class Draws(Distribution):
             # Equal weights are none: such draws need no resampling and keep their exact null.
             object.__setattr__(self, "weights", None if np.ptp(weights) == 0 else weights)
             object.__setattr__(self, "lost", lost)
-        object.__setattr__(self, "diagnostics", _as_diagnostics(self.diagnostics, self.batch))
+        if self.diagnostics != {}:
+            object.__setattr__(self, "diagnostics", _as_diagnostics(self.diagnostics, self.batch))
         if self.weights is not None and self.chains is not None:
             # Resampling would lose the order, and two parts of one resampled chain are not two chains.
             raise ValueError(
@@ -77,14 +78,13 @@ class Draws(Distribution):
     @property
     def batch(self) -> int:
         """How many outputs lie side by side; 0 if draws have no further axis."""
-        first = next(iter(self.values.values())) if isinstance(self.values, Mapping) else self.values
+        first = self.values if isinstance(self.values, np.ndarray) else next(iter(self.values.values()))
         return int(first.shape[1]) if first.ndim > 1 else 0
 
     @property
     def size(self) -> int:
         """The number of draws."""
-        values = next(iter(self.values.values())) if isinstance(self.values, Mapping) else self.values
-        return len(values)
+        return len(self.values if isinstance(self.values, np.ndarray) else next(iter(self.values.values())))
 
     def sample(self, m: int, rng: Generator) -> Any:
         """Return m of the draws, chosen at random with replacement."""
@@ -111,8 +111,9 @@ class Draws(Distribution):
 
     def copied(self) -> Draws:
         """Return the same draws in arrays of their own; they were checked already."""
-        twin = copy(self)
-        object.__setattr__(twin, "values", copied(self.values))
+        # Not by the copy module, which takes longer than the copying.
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__, values=copied(self.values))
         return twin
 
     def equally_weighted(self, rng: Generator) -> Draws:

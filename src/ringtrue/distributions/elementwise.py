@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,13 @@ class Elementwise(Law, Distribution):
         """How many outputs lie side by side, if these are outputs: the length of the first axis, 0 without one."""
         return (*self._shape(1)[1:], 0)[0]
 
+    @cached_property
+    def _own_shape(self) -> tuple[int, ...]:
+        # A belief is drawn from once per replicate, and its parameters do not change.
+        return np.broadcast(*(getattr(self, item.name) for item in fields(self))).shape  # type: ignore[arg-type]
+
     def _shape(self, m: int) -> tuple[int, ...]:
-        return (m, *np.broadcast(*(getattr(self, item.name) for item in fields(self))).shape)  # type: ignore[arg-type]
+        return (m, *self._own_shape)
 
 
 @dataclass(frozen=True, eq=False)

@@ -294,7 +294,7 @@ def _truth(study: Study, streams: Streams, block: int) -> tuple[Any, Any]:
 
 def _need_single(output: Any) -> None:
     """Refuse what only a batch has, a weight or a diagnostic per output: other axes of draws are the parameter's."""
-    if not isinstance(output, Draws):
+    if not isinstance(output, Draws) or (output.weights is None and not output.diagnostics and not output.lost):
         return
     if np.ndim(output.weights) > 1 or output.lost:
         raise InvalidStudy(
