@@ -156,7 +156,7 @@ def plan(
     Examples
     --------
     >>> print(plan(spread=1.25))
-    spread 1.25, seen with probability 0.8 at level 0.05: 96 replicates (exact u, 1 test function)
+    spread 1.25, seen with probability 0.8 at level 0.05: 103 replicates (exact u, 1 parameter)
     """
     effect, size = _the_effect(spread=spread, bias=bias, eta=eta)
     each = _each(power, alpha, parameters, draws, of)
@@ -194,7 +194,7 @@ def detectable(
     Examples
     --------
     >>> print(detectable(100))
-    with probability 0.8 this run finds a spread factor above 1.24 or below 0.791, and a bias above 0.318 sd
+    with probability 0.8 this run finds a spread factor above 1.25 or below 0.784, and a bias above 0.33 sd
     """
     each = _each(power, alpha, parameters, draws, of)
     need_count(1, n=n)
@@ -240,7 +240,8 @@ def plan_certificate(
     A size with standard error e is certified within t with probability 2 F(t / e - q(1 - alpha)) - 1, where F is the
     normal law and q its quantile: e is 1 / sqrt(2 n) for log spread and 1 / sqrt(n) for bias, n times the efficiency of
     ranks, and 0.3 / sqrt(n - 1 / t) for the coverage, where 1 / t is the price of an exact binomial interval. The
-    answer makes the product over sizes and parameters 0.8; the three are close to independent.
+    answer makes the product over sizes and parameters 0.8; the three are close to independent. Standard errors are
+    estimated, which costs a little: of 600 runs of ``check`` at the answer for one parameter 76 % were certified.
 
     Examples
     --------
