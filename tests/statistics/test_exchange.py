@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from ringtrue.statistics import exchange
-from ringtrue.statistics.exchange import label_randomised
+from ringtrue.statistics.exchange import exchange_test, label_randomised
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -35,6 +35,124 @@ def random_members(rng: Generator, n: int, size: int, K: int) -> IntArray:
 def relabel(members: IntArray, labels: tuple[int, ...]) -> IntArray:
     """Return members with member `labels[i]` of replicate i as the truth."""
     return np.stack([np.roll(m, -j, axis=0) for m, j in zip(members, labels, strict=True)])
+
+
+def tied_members(rng: Generator, n: int, size: int, K: int, values: int) -> IntArray:
+    """Return members of test functions with few values: how many lie below each."""
+    drawn = rng.integers(values, size=(n, size, K))
+    return np.asarray((drawn[:, None] < drawn[:, :, None]).sum(axis=2))
+
+
+def tied_evidence(members: IntArray, labels: tuple[int, ...]) -> float:
+    """Return the evidence of one test function with ties, the slow way: every tie in every order."""
+    n, size = members.shape
+    lattice = np.arange(size)
+    normal = stats.norm.ppf((lattice + 1) / (size + 1))
+    powers = [lattice**q for q in range(1, min(4, size - 1) + 1)]
+    columns = [normal, normal**2, *powers]
+
+    def mean_score(score: FloatArray, i: int, j: int) -> float:
+        low, many = members[i, j], int(np.sum(members[i] == members[i, j]))
+        return float(np.mean(score[low : low + many]))
+
+    table = np.array([[[mean_score(s - s.mean(), i, j) for s in columns] for j in range(size)] for i in range(n)])
+    variance = np.einsum("ija,ijb->ab", table, table) / size
+    total = sum(table[i, j] for i, j in enumerate(labels))
+    candidates = [2 * stats.norm.sf(abs(total[a]) / np.sqrt(variance[a, a])) for a in (0, 1) if variance[a, a] > 1e-9]
+    # In units of their own sds, so that powers are of one size.
+    unit = np.sqrt(np.maximum(np.diag(variance)[2:], 1e-30))
+    within, smooth = variance[2:, 2:] / np.outer(unit, unit), total[2:] / unit
+    if np.diag(variance).max() > 1e-9:  # else all members are equal everywhere
+        rank = np.linalg.matrix_rank(within, tol=1e-8, hermitian=True)
+        candidates.append(stats.chi2.sf(smooth @ np.linalg.pinv(within, rcond=1e-8, hermitian=True) @ smooth, rank))
+    counts = np.zeros(size)
+    for i, j in enumerate(labels):
+        same = members[i] == members[i, j]
+        counts[members[i, j] : members[i, j] + same.sum()] += 1 / same.sum()
+    gaps = []
+    for k in range(1, size):
+        count, e = counts[:k].sum(), k / size
+        gaps.append(2 * sum(o * np.log(o / x) for o, x in [(count, n * e), (n - count, n * (1 - e))] if o > 1e-12))
+    b = np.sqrt(max(*gaps, 1.0))
+    candidates.append(stats.norm.pdf(b) * (4 / b + (b - 1 / b) * 2 * np.log(size - 1)))
+    return -float(np.log(min(*candidates, 1.0)))
+
+
+@pytest.mark.parametrize(("n", "size", "values"), [(3, 4, 2), (3, 4, 3), (2, 6, 3), (4, 3, 2)])
+def test_ties_share_their_ranks(n: int, size: int, values: int) -> None:
+    """With each labelling visited once, the p-value is that of scores averaged over all orders of equal members."""
+    for seed in range(4):
+        members = tied_members(np.random.default_rng(seed), n, size, 1, values)
+        every = [tied_evidence(members[..., 0], labels) for labels in product(range(size), repeat=n)]
+        result = label_randomised(members, rng=cast(Generator, EveryLabelling()), randomisations=size**n)
+        assert result.statistic == pytest.approx(every[0], rel=1e-6, abs=1e-7)
+        assert result.pvalue == (1 + np.sum(np.array(every) >= every[0] - 1e-7)) / (1 + size**n)
+
+
+def test_few_values_keep_their_level() -> None:
+    """Given members with ties, and the truth uniform among them, P(p <= alpha) <= alpha for all alpha."""
+    n, size = 3, 4
+    everything = cast(Generator, EveryLabelling())
+    for seed in range(4):
+        members = tied_members(np.random.default_rng(seed), n, size, 2, 3)
+        found = np.array(
+            [
+                label_randomised(relabel(members, labels), rng=everything, randomisations=size**n).pvalue
+                for labels in product(range(size), repeat=n)
+            ]
+        )
+        assert all((found <= alpha).mean() <= alpha for alpha in found)
+    # Broken twin: a truth that is always the largest member has a smaller p-value more often.
+    largest = np.sort(members, axis=1)[:, ::-1]
+    low = label_randomised(largest, rng=everything, randomisations=size**n).pvalue
+    assert low < np.quantile(found, 0.2)
+
+
+def test_two_values_are_tested_by_their_frequency() -> None:
+    """The statistic of a switch is how often it is on, compared with the pooled frequency: an exact binomial law."""
+    # Ten replicates of one draw each, truth on and draw off: under random labels the truth is on in all of them with
+    # probability 2^-10, and off in all of them with the same: p = 2 / 2^10 if every labelling is visited.
+    n = 10
+    members = np.tile(np.array([1, 0]), (n, 1))[..., None]
+    result = label_randomised(members, rng=cast(Generator, EveryLabelling()), randomisations=2**n)
+    assert result.pvalue == (1 + 2) / (1 + 2**n)
+
+
+def test_replicates_without_differences_say_nothing() -> None:
+    """Members that are all equal leave nothing to reject."""
+    assert label_randomised(np.zeros((5, 4, 1), dtype=int), rng=np.random.default_rng(0)).pvalue == 1.0
+
+
+@pytest.mark.parametrize("values", [2, 3, 50])
+def test_bound_beyond_the_labels_holds_for_every_sum(values: int) -> None:
+    """The bound is at least the exact probability of a sum as large, for every truth; half of its exponent is not."""
+    n, size = 5, 4
+    members = tied_members(np.random.default_rng(values), n, size, 1, values)
+    sizes = exchange._sizes_of_ties(members)
+    equal = np.ones(members.shape, np.int64) if sizes is None else sizes
+    scores = exchange.shared_scores(members[..., 0], equal[..., 0], exchange._score_table(size)[0])[..., 0]
+    sums = np.array([scores[np.arange(n), labels].sum() for labels in product(range(size), repeat=n)])
+    bounds = []
+    for labels in product(range(size), repeat=n):
+        swapped = np.stack([np.roll(row, -j) for row, j in zip(scores, labels, strict=True)])
+        exact = np.mean(sums >= swapped[:, 0].sum() - 1e-9)
+        bound = np.exp(exchange._log_chernoff(swapped))
+        assert bound >= exact * (1 - 1e-9)
+        bounds.append((bound, exact))
+    # Broken twin: the exponent doubled, as if the variance were half of what it is.
+    assert any(bound**2 < exact for bound, exact in bounds)
+
+
+def test_exchange_test_goes_below_its_labels() -> None:
+    """A gross error has a p-value far below one over the number of labellings; without one there is no such bound."""
+    rng = np.random.default_rng(5)
+    values = rng.poisson(3, size=(200, 20))
+    right = (values[:, None, :] < values[:, :, None]).sum(axis=2)
+    values[:, 0] += 3
+    wrong = (values[:, None, :] < values[:, :, None]).sum(axis=2)
+    # Truths 1.7 sd up: the location sum lies near 17 of its sd, 1e-60; its bound is within a factor of a few hundred.
+    assert exchange_test(wrong, rng=rng, randomisations=99).pvalue < 1e-20
+    assert exchange_test(right, rng=rng, randomisations=99).pvalue > 1e-6  # false alarm: 1e-6, by the bound
 
 
 def plain_evidence(ranks: IntArray, size: int) -> float:
@@ -194,12 +312,13 @@ def test_few_draws_are_enough(size: int) -> None:
         (np.zeros((3, 4), dtype=int), ValueError, r"shape \(n, M \+ 1, K\)"),
         (np.zeros((3, 1, 1), dtype=int), ValueError, "at least one draw"),
         (np.zeros((0, 4, 1), dtype=int), ValueError, "at least one draw"),
-        (np.zeros((3, 4, 1), dtype=int), ValueError, "break ties at random"),
+        (np.ones((3, 4, 1), dtype=int), ValueError, "count the members below each"),
+        (np.array([[[0], [0], [1]]]), ValueError, "equal ones the lowest of theirs"),
         (np.full((3, 4, 1), 4), ValueError, "out of range"),
     ],
 )
 def test_bad_members_are_refused(members: Any, error: type[Exception], message: str) -> None:
-    """Values instead of ranks, missing axes, and ranks that are no permutation are refused."""
+    """Values instead of ranks, missing axes, and ranks that no members have are refused."""
     with pytest.raises(error, match=message):
         label_randomised(members, rng=np.random.default_rng(0))
 

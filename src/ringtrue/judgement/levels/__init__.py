@@ -17,7 +17,7 @@ import numpy as np
 
 from ...functions import Sees
 from ...replicates.record import Replicates
-from ...statistics import combining, uniformity
+from ...statistics import combining, exchange, uniformity
 from ...statistics.effects import Interval
 from ...streams import Streams
 from ...values import Floats
@@ -167,10 +167,14 @@ def combined(
 
 
 def test_column(level: str, column: Column, test: str) -> TestRow:
-    """Test that the positions of one column are uniform, or that chains place the truth as they place each other."""
+    """Test that positions are uniform; that chains place the truth as each other; that truth and draws exchange."""
     if column.chains:
         found = chains.test(column, lambda: stream(column.replicates, 4 + column.k))
         return row_of(level, column, found, column.route)
+    if column.pool is not None and not column.lost:
+        # The labels are the same for every seed: draws that exist have one p-value.
+        return row_of(level, column, exchange.exchange_test(column.pool, rng=labels()), column.route)
+    column = column.broken()
     z = column.scores if column.draws is None else None
     positions = uniform(column.values, z, draws=column.draws, test=test, lost=column.lost)
     return row_of(level, column, positions, column.route)
@@ -199,6 +203,11 @@ def stream(replicates: Replicates, purpose: int) -> np.random.Generator:
     """Return random numbers of a judgement, which depend on the seed of the run alone."""
     # Far from the blocks that spread the atoms of mu0, which are numbered from 0.
     return Streams(replicates.seed).generator("judgement", (1 << 32) + purpose)
+
+
+def labels() -> np.random.Generator:
+    """Return the random numbers that labels are drawn with: always the same, whatever the seed of the run."""
+    return Streams(0).generator("judgement", (1 << 33))
 
 
 levels()  # the files of this folder are imported with it
