@@ -18,6 +18,18 @@ Generator = np.random.Generator
 Numbers = Any  # a number or an array of numbers
 
 
+class Identified:
+    """Something that says itself what it is: two of the same identity do the same, in whichever process they were made.
+
+    Models of other libraries have graphs and compiled code inside, which look different every time they are built.
+    """
+
+    @property
+    def identity(self) -> str:
+        """All that its behaviour depends on, as text."""
+        raise NotImplementedError
+
+
 def take(value: Any, index: Any) -> Any:
     """Index the leading axes of a value, be it an array, a dict of arrays or a sequence of objects."""
     if isinstance(value, np.ndarray):  # first, since asking an abstract class is slow

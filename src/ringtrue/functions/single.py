@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -208,7 +208,7 @@ class Vectorized:
     """A function written for arrays: it gets the parameter's axes first, then any number of further axes.
 
     ``Vectorized(lambda t: t[0] / t[1], "ratio")`` is called once for all draws where :class:`Function` is called
-    once per draw.
+    once per draw. With ``sees="data"`` it is called with the parameters and the data of one replicate at a time.
 
     Examples
     --------
@@ -216,19 +216,29 @@ class Vectorized:
     array([2., 4.])
     """
 
-    function: Callable[[Any], Any]
+    function: Callable[..., Any]
     name: str
     kind: str = field(default="function", init=False)
-    sees: Sees = field(default="theta", init=False)
+    sees: Literal["theta", "data"] = "theta"
 
     def evaluate(self, theta: Any, context: Context) -> Floats:
-        """Call the function once and check the shape of what it returns."""
-        shape = leading_shape(theta, context.lead)
+        """Call the function once, or once per replicate, and check the shape of what it returns."""
+        if self.sees == "theta":
+            return self._called(theta, context.lead)
+        if context.lead == 0:
+            return self._called(theta, 0, context.y)
+        before = (slice(None),) * (context.lead - 1)
+        each = range(leading_shape(theta, context.lead)[-1])
+        rows = [self._called(take(theta, (*before, j)), context.lead - 1, take(context.y, j)) for j in each]
+        return np.stack(rows, axis=-1)
+
+    def _called(self, theta: Any, lead: int, *data: Any) -> Floats:
+        shape = leading_shape(theta, lead)
         if isinstance(theta, Mapping):
-            first: Any = {key: _parameter_first(part, context.lead) for key, part in theta.items()}
+            first: Any = {key: _parameter_first(part, lead) for key, part in theta.items()}
         else:
-            first = _parameter_first(theta, context.lead)
-        values = np.asarray(self.function(first), float)
+            first = _parameter_first(theta, lead)
+        values = np.asarray(self.function(first, *data), float)
         if values.shape != shape:
             raise InvalidStudy(
                 f"test function {self.name!r} is declared vectorized and must map the trailing axes {shape} to an "

@@ -7,7 +7,7 @@ nothing; how long it is asked is a matter of running it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
 from typing import Any, Protocol, TypedDict
@@ -235,6 +235,11 @@ class Study:
         return as_distribution(call(self.belief, y, rng() if random else None), what="the procedure's output")
 
 
+@dataclass(frozen=True, eq=False)
+class Adapted(Study):
+    """A study made from a model of another library; whoever runs it may put in parts of their own."""
+
+
 def as_study(question: Any, model: Any = None, procedure: Any = None, **settings: Any) -> Study:
     """Turn a study, or a belief, a model and a procedure, into a study; settings are those that the user gave.
 
@@ -244,6 +249,9 @@ def as_study(question: Any, model: Any = None, procedure: Any = None, **settings
     >>> as_study(Normal(0, 1), lambda t: t, lambda mu0, y: Normal(y, 1), seed=3).seed
     3
     """
+    if isinstance(question, Adapted):
+        parts = {name: part for name, part in (("model", model), ("procedure", procedure)) if part is not None}
+        return replace(question, **parts, **settings) if parts or settings else question
     if isinstance(question, Study):
         if model is not None or procedure is not None or settings:
             extra = [

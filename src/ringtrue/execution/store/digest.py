@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from ...values import Identified
 from . import paths, sources
 from .objects import MISSING, PLAIN, content, fields, held_by, module_name, of_type, parts, space_of, type_name, wrapped
 from .places import Encounters, Place, attribute_of, content_of, follow, is_written, item, starts
@@ -114,6 +115,8 @@ class _Walk:
         kind = type(value)
         if kind in PLAIN:
             return _bytes(f"{kind.__name__} {value!r}"), ()
+        if isinstance(value, Identified):
+            return _bytes(f"{type_name(kind)} {value.identity}"), ()
         memo = id(value) in self._owners and content_of(value) in self.known
         if kind not in self._kinds:
             self._kinds[kind] = _kind(kind)

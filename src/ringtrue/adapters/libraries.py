@@ -1,0 +1,63 @@
+"""What adapters share: a library or one sentence that says how to get it, seeds, and chains in the order of the core."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import RingtrueError
+from ..values import Generator
+
+
+def need(module: str, extra: str) -> Any:
+    """Return a module, or say how to install it.
+
+    Examples
+    --------
+    >>> need("no_such_library", "pymc")
+    Traceback (most recent call last):
+    ringtrue.errors.RingtrueError: this adapter needs no_such_library; run: pip install 'ringtrue[pymc]'
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        raise RingtrueError(f"this adapter needs {module}; run: pip install 'ringtrue[{extra}]'") from None
+
+
+def seed_of(rng: Generator) -> int:
+    """Return a seed for a library that takes a whole number.
+
+    Examples
+    --------
+    >>> seed_of(np.random.default_rng(1)) == seed_of(np.random.default_rng(1))
+    True
+    """
+    return int(rng.integers(2**31 - 1))
+
+
+def one_behind_the_other(draws: Any) -> NDArray[Any]:
+    """Return draws with axes (chain, draw, ...) as (chain after chain, ...).
+
+    Examples
+    --------
+    >>> one_behind_the_other([[1, 2], [3, 4]])
+    array([1, 2, 3, 4])
+    """
+    array = np.asarray(draws)
+    return array.reshape(-1, *array.shape[2:])
+
+
+def mark_of(array: Any) -> str:
+    """Return a short text that tells arrays apart by shape, type and content.
+
+    Examples
+    --------
+    >>> mark_of(np.zeros(3)) == mark_of(np.zeros(3)), mark_of(np.zeros(3)) == mark_of(np.ones(3))
+    (True, False)
+    """
+    found = np.ascontiguousarray(array)
+    return f"{found.dtype}{found.shape} {hashlib.blake2b(found.tobytes(), digest_size=8).hexdigest()}"

@@ -1,0 +1,389 @@
+"""A PyMC model as a study: its prior draws, its simulator, its sampler compiled once per process, its log-likelihood.
+
+The data of the observed variables become slots that are filled anew for every replicate, so that nothing is compiled
+again. What has no prior draws is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..distributions import Draws
+from ..errors import InvalidStudy
+from ..functions import Coordinate, Vectorized
+from ..question.study import Adapted
+from ..values import Generator, Identified
+from .libraries import mark_of, need, one_behind_the_other, seed_of
+
+Sampler = Literal["nuts", "advi", "pathfinder", "smc"]
+
+#: What the model says of itself as a text does not name the constants in it.
+_SAMPLERS = ("nuts", "advi", "pathfinder", "smc")
+
+
+def pymc(
+    model: Any,
+    *,
+    observed: Iterable[str] | None = None,
+    names: Iterable[str] | None = None,
+    sampler: Sampler = "nuts",
+    draws: int = 300,
+    tune: int = 300,
+    chains: int = 2,
+    seed: int = 0,
+    **options: Any,
+) -> PyMCStudy:
+    """Turn a PyMC model into a study: prior, simulator, fit and log-likelihood are the model's own.
+
+    Parameters
+    ----------
+    model
+        A ``pm.Model`` with observed variables; their values give the shape of simulated data.
+    observed
+        Names of the variables that are data; left out, all observed ones.
+    names
+        Which variables are asked about; left out, all free ones. Deterministics may be among them.
+    sampler
+        "nuts" (nutpie's if it is installed and the model has no discrete variables, else PyMC's), "advi",
+        "pathfinder" or "smc".
+    draws, tune, chains
+        Of the sampler. Variational fits have ``draws`` independent draws and no chains.
+    seed
+        That of the study.
+    **options
+        Handed on to the sampler.
+
+    Returns
+    -------
+    PyMCStudy
+        For ``rt.check(pymc(model), n=200)``; with ``.given(data)`` for posterior SBC.
+
+    Raises
+    ------
+    InvalidStudy
+        If the model has no observed variables, or parts that have no prior draws: potentials, improper priors,
+        transforms that cut the prior, missing values.
+    """
+    need("pymc", "pymc")
+    if sampler not in _SAMPLERS:
+        raise InvalidStudy(f"sampler must be one of {', '.join(_SAMPLERS)}, but {sampler!r} arrived.")
+    chosen = tuple(observed or (rv.name for rv in model.observed_RVs))
+    asked = tuple(names or (rv.name for rv in model.free_RVs))
+    fit = Fit(sampler, draws, tune, chains, dict(options))
+    _refuse(model, chosen, asked)
+    machine = Machine(model, chosen, asked, fit)
+    return PyMCStudy(
+        Prior(machine),
+        machine.simulate,
+        machine.fitted,
+        f=[*machine.functions(), Vectorized(machine.log_likelihood, "log-likelihood", sees="data")],
+        seed=seed,
+        machine=machine,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class PyMCStudy(Adapted):
+    """A study whose belief, model and procedure are those of a PyMC model."""
+
+    machine: Any = field(default=None, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a model is fitted."""
+
+    sampler: Sampler
+    draws: int
+    tune: int
+    chains: int
+    options: Mapping[str, Any]
+
+
+class Prior(Identified):
+    """The prior of a model, known by its draws."""
+
+    marginal = None
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+
+    @property
+    def identity(self) -> str:
+        """That of the model."""
+        return self.machine.identity
+
+    def sample(self, m: int, rng: Generator) -> dict[str, NDArray[Any]]:
+        """Return m draws of the variables asked about, and of all free ones."""
+        return self.machine.prior(m, rng)
+
+
+class Machine(Identified):
+    """A model with slots for its data, and what is compiled of it; a copy in another process compiles its own."""
+
+    def __init__(self, model: Any, observed: Sequence[str], names: Sequence[str], fit: Fit) -> None:
+        self.source, self.observed, self.names, self.fit = model, tuple(observed), tuple(names), fit
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in ("source", "observed", "names", "fit")}
+
+    @cached_property
+    def identity(self) -> str:
+        """The model as text, the constants in it, what is asked, and how it is fitted."""
+        model = self.source
+        data = [mark_of(self._observed_value(name)) for name in self.observed]
+        return f"{_text(model)} {_constants(model)} {self.observed} {self.names} {self.fit} {data}"
+
+    def _observed_value(self, name: str) -> Any:
+        value = self.source.rvs_to_values[self.source[name]]
+        return value.get_value() if hasattr(value, "get_value") else value.data
+
+    @cached_property
+    def model(self) -> Any:
+        """A clone of the model whose data are slots."""
+        import pytensor
+        from pymc.model.fgraph import clone_model
+
+        model = clone_model(self.source)
+        for rv in (model[name] for name in self.observed):
+            old = model.rvs_to_values[rv]
+            if not hasattr(old, "set_value"):
+                slot = pytensor.shared(np.array(old.data, dtype=rv.dtype), name=f"{rv.name}__slot")
+                model.values_to_rvs.pop(old, None)
+                model.rvs_to_values[rv], model.values_to_rvs[slot] = slot, rv
+        return model
+
+    @property
+    def free(self) -> list[str]:
+        """Names of the free variables: what a truth consists of."""
+        return [rv.name for rv in self.source.free_RVs]
+
+    def functions(self) -> list[Coordinate]:
+        """Return a test function for every entry of the variables asked about, named by its coordinates."""
+        shapes = {name: np.shape(value) for name, value in self.prior(1, np.random.default_rng(0)).items()}
+        return [
+            Coordinate(name, index, _entry(self.source, name, index))
+            for name in self.names
+            for index in product(*map(range, shapes[name][1:]))
+        ]
+
+    # Prior and data.
+
+    @cached_property
+    def _prior(self) -> tuple[Callable[..., Any], list[Any]]:
+        return self._forward([], [self.model[name] for name in self._drawn])
+
+    @property
+    def _drawn(self) -> list[str]:
+        return list(dict.fromkeys([*self.free, *self.names]))
+
+    @cached_property
+    def _data(self) -> tuple[Callable[..., Any], list[Any]]:
+        return self._forward([self.model[name] for name in self.free], [self.model[name] for name in self.observed])
+
+    def _forward(self, given: list[Any], wanted: list[Any]) -> tuple[Callable[..., Any], list[Any]]:
+        import pymc as pm
+
+        function = pm.pytensorf.compile(given, wanted, on_unused_input="ignore")
+        held = [one for one in function.get_shared() if isinstance(one.get_value(borrow=True), np.random.Generator)]
+        return function, held
+
+    def prior(self, m: int, rng: Generator) -> dict[str, NDArray[Any]]:
+        """Return m draws of the prior, jointly, so that deterministic variables agree with their parents."""
+        function = _seeded(self._prior, rng)
+        drawn = [function() for _ in range(m)]
+        return {name: np.stack(parts) for name, parts in zip(self._drawn, zip(*drawn, strict=True), strict=True)}
+
+    def simulate(self, theta: Mapping[str, Any], rng: Generator) -> dict[str, NDArray[Any]]:
+        """Return data for one truth."""
+        values = [np.asarray(theta[name], dtype=self.model[name].dtype) for name in self.free]
+        return dict(zip(self.observed, map(np.asarray, _seeded(self._data, rng)(*values)), strict=True))
+
+    # The fit.
+
+    def fitted(self, belief: Any, y: Mapping[str, Any], rng: Generator) -> Draws:
+        """Return draws of the posterior of one dataset."""
+        if self.fit.sampler == "nuts" and self._nutpie is not None:
+            return self._by_nutpie(y, seed_of(rng))
+        return self._by_pymc(y, seed_of(rng))
+
+    @cached_property
+    def _nutpie(self) -> Any:
+        """The model as nutpie compiles it; None if nutpie cannot be had, or not for this model."""
+        try:
+            import nutpie
+        except ImportError:
+            return None
+        return None if self.source.discrete_value_vars else nutpie.compile_pymc_model(self.model)
+
+    def _by_nutpie(self, y: Mapping[str, Any], seed: int) -> Draws:
+        import nutpie
+
+        slots = {self.model.rvs_to_values[self.model[name]].name: np.asarray(y[name]) for name in self.observed}
+        fit = self.fit
+        trace = nutpie.sample(
+            self._nutpie.with_data(**slots),
+            seed=seed,
+            draws=fit.draws,
+            tune=fit.tune,
+            chains=fit.chains,
+            cores=1,
+            progress_bar=False,
+            save_warmup=False,
+            **fit.options,
+        )
+        said = {"divergences": float(np.sum(trace.sample_stats["diverging"].values))}
+        return self._draws(trace.posterior, said)
+
+    def _by_pymc(self, y: Mapping[str, Any], seed: int) -> Draws:
+        import logging
+
+        import pymc as pm
+
+        for name in self.observed:
+            self.model.rvs_to_values[self.model[name]].set_value(
+                np.asarray(y[name], dtype=self.model[name].dtype), borrow=False
+            )
+        quiet: dict[str, Any] = {"random_seed": seed, "progressbar": False, **self.fit.options}
+        logging.getLogger("pymc").setLevel(logging.ERROR)
+        with self.model:
+            if self.fit.sampler == "advi":
+                found = pm.fit(method="advi", **quiet)
+                return Draws(self._values(found.sample(self.fit.draws, random_seed=seed).posterior), iid=True)
+            if self.fit.sampler == "smc":
+                trace = pm.sample_smc(draws=self.fit.draws, chains=self.fit.chains, cores=1, **quiet)
+                return self._draws(trace.posterior, {})
+            trace = pm.sample(
+                draws=self.fit.draws,
+                tune=self.fit.tune,
+                chains=self.fit.chains,
+                cores=1,
+                compute_convergence_checks=False,
+                **quiet,
+            )
+        said = {"divergences": float(np.sum(trace.sample_stats["diverging"].values))}
+        return self._draws(trace.posterior, said)
+
+    def _draws(self, posterior: Any, said: Mapping[str, float]) -> Draws:
+        return Draws(self._values(posterior), chains=int(posterior.sizes["chain"]), diagnostics=said)
+
+    def _values(self, posterior: Any) -> dict[str, NDArray[Any]]:
+        wanted = [name for name in self._drawn if name in posterior]
+        return {name: one_behind_the_other(posterior[name].values) for name in wanted}
+
+    # The log-likelihood.
+
+    @cached_property
+    def _log_likelihood(self) -> Callable[..., Any]:
+        """The log-likelihood of untransformed parameters, for all draws at once."""
+        import pytensor
+        import pytensor.tensor as pt
+        from pymc.model.transform.conditioning import remove_value_transforms
+        from pytensor.graph.replace import clone_replace, vectorize_graph
+
+        flat = remove_value_transforms(self.model)
+        theta = [flat.rvs_to_values[flat[name]] for name in self.free]
+        slots = [flat.rvs_to_values[flat[name]] for name in self.observed]
+        data = [pt.tensor(dtype=slot.dtype, shape=(None,) * slot.ndim) for slot in slots]
+        one = clone_replace(
+            flat.logp(vars=[flat[name] for name in self.observed]),
+            dict(zip(slots, data, strict=True)),
+            rebuild_strict=False,
+        )
+        many = [pt.tensor(dtype=value.dtype, shape=(None, *value.type.shape)) for value in theta]
+        values = vectorize_graph(one, dict(zip(theta, many, strict=True)))
+        return pytensor.function([*many, *data], values, on_unused_input="ignore")  # type: ignore[no-any-return]
+
+    def log_likelihood(self, theta: Mapping[str, Any], y: Mapping[str, Any]) -> Any:
+        """Return the log-likelihood of parameters whose own axes come first, the draws last."""
+        single = np.ndim(theta[self.free[0]]) == np.ndim(self._blank[self.free[0]])
+        rows = [np.asarray(theta[name], dtype=self.model[name].dtype) for name in self.free]
+        rows = [row[None] if single else np.moveaxis(row, -1, 0) for row in rows]
+        data = [np.asarray(y[name], dtype=self.model[name].dtype) for name in self.observed]
+        values = np.asarray(self._log_likelihood(*rows, *data), float)
+        values = np.broadcast_to(values, (len(rows[0]),)) if values.ndim == 0 else values
+        return values[0] if single else values
+
+    @cached_property
+    def _blank(self) -> dict[str, NDArray[Any]]:
+        return {name: part[0] for name, part in self.prior(1, np.random.default_rng(0)).items()}
+
+
+def _seeded(forward: tuple[Callable[..., Any], list[Any]], rng: Generator) -> Callable[..., Any]:
+    """Return a compiled function whose random numbers follow from rng."""
+    function, held = forward
+    for one in held:
+        one.set_value(np.random.Generator(np.random.PCG64(int(rng.integers(2**63)))), borrow=True)
+    return function
+
+
+def _entry(model: Any, name: str, index: tuple[int, ...]) -> str:
+    """Return what an entry is called: by coordinates where the model has them."""
+    dims = model.named_vars_to_dims.get(name) or ()
+    labels = [
+        str(model.coords[dim][i]) if dim in model.coords and model.coords[dim] is not None else str(i)
+        for dim, i in zip(dims, index, strict=False)
+    ]
+    labels += [str(i) for i in index[len(labels) :]]
+    return f"{name}[{', '.join(labels)}]" if labels else name
+
+
+def _text(model: Any) -> str:
+    """Return the model as text, which is the same whenever it is built."""
+    return str(model.str_repr(formatting="plain"))
+
+
+def _constants(model: Any) -> list[str]:
+    """Return marks of all constants that the model's variables depend on."""
+    from pytensor.graph.traversal import ancestors
+
+    found = [node for node in ancestors(model.basic_RVs) if hasattr(node, "data") or hasattr(node, "get_value")]
+    values = [node.data if hasattr(node, "data") else node.get_value(borrow=True) for node in found]
+    arrays = [value for value in values if isinstance(value, (np.ndarray, np.number, float, int))]
+    return sorted(mark_of(value) for value in arrays)
+
+
+def _refuse(model: Any, observed: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse a model that cannot be simulated from its prior."""
+    known = {rv.name for rv in model.observed_RVs}
+    if not observed:
+        raise InvalidStudy(
+            "the model must have observed variables, whose data are simulated, but it has none; build it with observed=."
+        )
+    if wrong := [name for name in observed if name not in known]:
+        raise InvalidStudy(f"observed= must name observed variables, {sorted(known)}, but {wrong[0]!r} arrived.")
+    if wrong := [name for name in names if name not in model.named_vars]:
+        raise InvalidStudy(f"names= must name variables of the model, but {wrong[0]!r} arrived.")
+    if model.potentials:
+        raise InvalidStudy(
+            f"a model with a potential has no prior draws, and {model.potentials[0].name!r} is one; write it as a "
+            f"prior, or pass a belief of your own."
+        )
+    missing = [rv.name for rv in model.free_RVs if rv.name.endswith("_unobserved")]
+    if missing:
+        raise InvalidStudy(
+            f"observed data must be complete, but {missing[0].removesuffix('_unobserved')!r} has missing values; "
+            f"simulated data have none, so leave the gaps out of the model."
+        )
+    improper = [rv.name for rv in model.free_RVs if type(rv.owner.op).__name__ in ("FlatRV", "HalfFlatRV")]
+    if improper:
+        raise InvalidStudy(f"the prior of {improper[0]!r} is improper and has no draws; give it a proper one.")
+    _refuse_cuts(model)
+
+
+def _refuse_cuts(model: Any) -> None:
+    """Refuse transforms that restrict the posterior and leave prior draws as they are."""
+    for rv in model.free_RVs:
+        transform = type(model.rvs_to_transforms.get(rv)).__name__
+        if transform in ("Ordered", "SumTo1", "ZeroSumTransform") and "ZeroSum" not in type(rv.owner.op).__name__:
+            raise InvalidStudy(
+                f"the transform of {rv.name!r} ({transform}) restricts the posterior but not draws of the prior, which "
+                f"would then be found wrong; write the restriction as a prior."
+            )
