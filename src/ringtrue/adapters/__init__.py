@@ -1,6 +1,6 @@
 """Models of other libraries as studies: ``rt.check(adapters.pymc(model), n=200)``.
 
-One file per library, which is imported when its function is first asked for; what it needs is an extra of the same name.
+One file per library, imported when its function is first asked for; what it needs is an extra of the same name.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""What adapters share: a library or one sentence that says how to get it, seeds, and chains in the order of the core."""
+"""What adapters share: a library, or how to get it in one sentence; seeds; chains in the order of the core."""
 
 from __future__ import annotations
 

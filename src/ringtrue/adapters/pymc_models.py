@@ -7,7 +7,7 @@ again. What has no prior draws is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import Any, Literal
@@ -355,7 +355,7 @@ def _refuse(model: Any, observed: Sequence[str], names: Sequence[str]) -> None:
     known = {rv.name for rv in model.observed_RVs}
     if not observed:
         raise InvalidStudy(
-            "the model must have observed variables, whose data are simulated, but it has none; build it with observed=."
+            "the model must have observed variables, whose data are simulated, but has none; build it with observed=."
         )
     if wrong := [name for name in observed if name not in known]:
         raise InvalidStudy(f"observed= must name observed variables, {sorted(known)}, but {wrong[0]!r} arrived.")
