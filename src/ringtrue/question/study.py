@@ -65,6 +65,10 @@ class Question(Protocol):
         """Whether the truths are draws of the belief."""
 
     @property
+    def datasets(self) -> int:
+        """How many replicates in a row have one truth."""
+
+    @property
     def reproducible(self) -> bool:
         """Whether a replicate can be computed again."""
 
@@ -99,6 +103,9 @@ class Study:
     truth
         The law that theta is drawn from, if it is not the belief: what happens to a procedure whose belief is wrong.
         Even the exact posterior is then not calibrated, and the weak level is not tested.
+    datasets
+        How many datasets to simulate from every theta: so many replicates in a row have the same truth, and n counts
+        replicates. They are not independent; tests and intervals allow for it, see :func:`~ringtrue.judge`.
     reproducible
         False for a procedure that cannot be seeded: a program, a GPU, a threaded sampler. Its replicates cannot be
         replayed, and a store knows the study by its source and its tag alone.
@@ -119,16 +126,18 @@ class Study:
     seed: int = field(default=0, kw_only=True)
     batch: int | None = field(default=None, kw_only=True)
     truth: Any = field(default=None, kw_only=True)
+    datasets: int = field(default=1, kw_only=True)
     reproducible: bool = field(default=True, kw_only=True)
     mu0: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        for name in ("draws",) + (("batch",) if self.batch is not None else ()):
+        for name in ("draws", "datasets") + (("batch",) if self.batch is not None else ()):
             object.__setattr__(self, name, at_least(1, name, getattr(self, name)))
         object.__setattr__(self, "seed", at_least(0, "seed", self.seed))
         object.__setattr__(self, "reproducible", _yes_or_no("reproducible", self.reproducible))
         if self.joint and self.truth is not None:
             raise InvalidStudy("truths come from simulate here; leave out truth=.")
+        self._need_whole_groups()
         if isinstance(self.f, Iterator):  # which can be looked at once only
             object.__setattr__(self, "f", tuple(self.f))
         object.__setattr__(self, "mu0", _sampled(self.belief, "the belief"))
@@ -140,6 +149,19 @@ class Study:
         object.__setattr__(self, "_model", None if self.joint else called(self.model, ("theta",), "the model"))
         object.__setattr__(self, "_procedure", called(self.procedure, ("belief", "y"), "the procedure"))
         _ = self.functions
+
+    def _need_whole_groups(self) -> None:
+        """Refuse several datasets per theta where a theta cannot have them."""
+        if self.joint and self.datasets > 1:
+            raise InvalidStudy(
+                f"simulate draws one dataset with every theta, but datasets={self.datasets} arrived; pass a belief and "
+                f"a model of theta instead."
+            )
+        if self.batch is not None and self.batch % self.datasets:
+            raise InvalidStudy(
+                f"batch must be a multiple of datasets, so that no theta is in two batches, but batch={self.batch} and "
+                f"datasets={self.datasets} arrived; pass batch={-(-self.batch // self.datasets) * self.datasets}."
+            )
 
     @classmethod
     def from_joint(cls, simulate: Any, procedure: Any, **settings: Any) -> Study:
@@ -353,4 +375,5 @@ class StudySettings(TypedDict, total=False):
     seed: int
     batch: int | None
     truth: Any
+    datasets: int
     reproducible: bool

@@ -21,7 +21,7 @@ from ...statistics import combining, uniformity
 from ...statistics.effects import Interval
 from ...streams import Streams
 from ...values import Floats
-from .. import chains
+from .. import chains, groups
 from ..column import Column, columns_of
 
 if TYPE_CHECKING:
@@ -168,12 +168,19 @@ def combined(
 
 def test_column(level: str, column: Column, test: str) -> TestRow:
     """Test that the positions of one column are uniform, or that chains place the truth as they place each other."""
-    if column.chains:
-        found = chains.test(column, lambda: stream(column.replicates, 4 + column.k))
+    if column.groups is not None:
+        smooth = test == "combination" and not column.chains
+        found = groups.test(column, column.scores, lambda one: _tested(one, test), draws=column.draws, smooth=smooth)
         return row_of(level, column, found, column.route)
+    return row_of(level, column, _tested(column, test), column.route)
+
+
+def _tested(column: Column, test: str) -> Any:
+    """Test a column of independent replicates."""
+    if column.chains:
+        return chains.test(column, lambda: stream(column.replicates, 4 + column.k))
     z = column.scores if column.draws is None else None
-    positions = uniform(column.values, z, draws=column.draws, test=test, lost=column.lost)
-    return row_of(level, column, positions, column.route)
+    return uniform(column.values, z, draws=column.draws, test=test, lost=column.lost)
 
 
 def row_of(level: str, column: Column, found: Any, route: str) -> TestRow:
