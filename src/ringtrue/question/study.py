@@ -20,6 +20,7 @@ from ..errors import InvalidStudy
 from ..functions import BestOf, TestFunction, as_testfunctions, default_family, unasked
 from ..streams import Streams
 from ..values import Generator, copied, stack_values
+from .family import NOTE, FamilyModel, FamilyProcedure
 from .models import contaminated
 
 #: Draws of the belief that set the centre and the scale of the default test functions.
@@ -191,6 +192,41 @@ class Study:
         need_known("Study.from_joint", settings, StudySettings.__optional_keys__)
         return cls(Joint(simulate, settings.get("batch")), simulate, procedure, **settings)
 
+    @classmethod
+    def from_family(cls, family: Any, model: Any, procedure: Any, **settings: Any) -> Study:
+        """Ask about beliefs that are drawn at random: every replicate has one of its own.
+
+        What is found holds on average over the family; the result says so. For one statement over a few beliefs, each
+        of which must be right, see :func:`~ringtrue.check_beliefs`.
+
+        Parameters
+        ----------
+        family
+            A function of rng that returns a belief, in any of the forms that a study takes.
+        model, procedure
+            As in :class:`Study`; the procedure is handed the belief of its replicate.
+        **settings
+            The others of :class:`Study`, but for ``batch``. A test function that sees the data is handed an object with
+            ``.belief`` and ``.data``.
+
+        Examples
+        --------
+        >>> from ringtrue import Normal
+        >>> def bayes(mu0, y):
+        ...     weight = mu0.sd**2 / (mu0.sd**2 + 1)
+        ...     return Normal(weight * y, weight**0.5)
+        >>> def family(rng):
+        ...     return Normal(0, rng.uniform(1, 3))
+        >>> Study.from_family(family, lambda theta, rng: theta + rng.normal(), bayes).functions[0].name
+        'theta'
+        """
+        need_known("Study.from_family", settings, StudySettings.__optional_keys__)
+        if settings.get("batch") is not None:
+            raise InvalidStudy("beliefs of a family are drawn one by one and cannot be batched; leave out batch=.")
+        drawn = FamilyModel(family, model)
+        _ = drawn._calls  # what cannot be called is refused now
+        return cls(Joint(drawn, note=NOTE), drawn, FamilyProcedure(procedure), **settings)
+
     @cached_property
     def functions(self) -> tuple[TestFunction, ...]:
         """The test functions asked about."""
@@ -218,7 +254,8 @@ class Study:
     def notes(self) -> tuple[str, ...]:
         """What a reader of the result must know."""
         # The default family leaves nothing out; one draw tells which entries a parameter has.
-        return () if self.f is None else unasked(self.functions, self.reference(1))
+        drawn = (self.joint.note,) if self.joint and self.joint.note else ()
+        return drawn if self.f is None else (*drawn, *unasked(self.functions, self.reference(1)))
 
     @property
     def joint(self) -> Joint | None:
@@ -301,10 +338,11 @@ def _has_names(f: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Joint(Distribution):
-    """A belief and a model in one: what draws theta and y together."""
+    """A belief and a model in one: what draws theta and y together, and what a reader must know of it."""
 
     simulate: Any
     batch: int | None = None
+    note: str = ""
 
     def __post_init__(self) -> None:
         _ = self._call  # a signature that cannot be called is refused now
