@@ -44,7 +44,7 @@ def test_one_wrong_belief_of_ten_is_found_and_named() -> None:
     found = over({**{f"b{i}": law() for i in range(9)}, "the odd one": law(1.5)})
     assert (found.verdict, found.worst) == (MIS, "the odd one")
     assert found.verdicts == {**{f"b{i}": FINE for i in range(9)}, "the odd one": MIS}
-    says(found.sentence, "MISCALIBRATED over all 10 beliefs", "not calibrated to 'the odd one'", "over-confident")
+    says(found.sentence, "MISCALIBRATED over a set of 10 beliefs", "not calibrated to 'the odd one'", "over-confident")
     assert found.pvalue == min(1.0, 10 * found.results["the odd one"].pvalue)
 
 
@@ -55,7 +55,7 @@ def test_a_certificate_needs_every_belief_and_no_share() -> None:
     assert over({str(i): law(n=n) for i in range(20)}).verdict is FINE
     one_open = over({**{str(i): law(n=n) for i in range(3)}, "few": law(n=50)})
     assert (one_open.verdict, one_open.verdicts["few"]) == (OPEN, OPEN)
-    says(one_open.sentence, "INCONCLUSIVE over all 4 beliefs", "open for 'few'. Of 'few': ")
+    says(one_open.sentence, "INCONCLUSIVE over a set of 4 beliefs", "open for 'few'. Of 'few': ")
 
 
 def test_evidence_is_shared_by_the_beliefs() -> None:

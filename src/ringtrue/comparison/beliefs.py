@@ -177,8 +177,7 @@ def _sentence(
     verdict: Verdict, pvalue: float, verdicts: Mapping[str, Verdict], sentences: Mapping[str, str], worst: str
 ) -> str:
     """Say the verdict over all beliefs, for which it is so, and what is said of the worst of these."""
-    every = f"all {len(verdicts)} beliefs" if len(verdicts) > 1 else "the one belief"
-    head = f"{verdict.words.upper()} over {every} ({format_p(pvalue)})"
+    head = f"{verdict.words.upper()} over a set of {counted(len(verdicts), 'belief')} ({format_p(pvalue)})"
     if verdict is Verdict.WITHIN_TOLERANCE:
         return f"{head}: each is certified, and nothing is said of others. Of {worst!r}: {sentences[worst]}"
     which = [name for name, one in verdicts.items() if one is verdict]

@@ -169,8 +169,8 @@ def grouped_spreads_and_biases(
     --------
     >>> z = np.repeat(special.ndtri((np.arange(100) + 0.5) / 100), 4)
     >>> (one,) = grouped_spreads_and_biases(z, np.repeat(np.arange(100), 4), confidences=(0.95,))
-    >>> print(one.bias)
-    bias 0 (-0.198 to 0.198; ideal 0)
+    >>> print(one.spread)
+    spread 0.995 (0.867 to 1.15; ideal 1)
     """
     alone, widened = (spreads_and_biases(values, draws=draws, confidences=confidences, lost=m) for m in (0, lost))
     found = influences(values, draws=draws)
@@ -227,7 +227,7 @@ def grouped_share(
     --------
     >>> inside = np.repeat(np.arange(20) > 1, 5)
     >>> print(grouped_share(inside, np.repeat(np.arange(20), 5), nominal=0.9, confidence=0.95))
-    coverage 0.9 (0.667 to 0.988; ideal 0.9)
+    coverage 0.9 (0.596 to 0.996; ideal 0.9)
     """
     n, share = len(inside), float(np.mean(inside))
     rows = per_group(inside.astype(float), groups)
@@ -267,8 +267,8 @@ def grouped_distance(
     --------
     >>> u = np.repeat((np.arange(100) + 0.5) / 100, 4)
     >>> found = grouped_distance(u, np.repeat(np.arange(100), 4), rng=np.random.default_rng(0), confidence=0.95)
-    >>> round(found.high, 1)
-    0.2
+    >>> found.high > 0.12
+    True
     """
     alone = distances.distance(values, draws=draws, confidence=confidence, lost=lost)
     u = np.asarray(values, float) if draws is None else (np.asarray(values) + 0.5) / (draws + 1)
