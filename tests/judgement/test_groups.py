@@ -15,6 +15,7 @@ from ringtrue.judgement import groups, inputs
 from ringtrue.judgement import levels as every_level
 from ringtrue.judgement.column import columns_of
 from ringtrue.judgement.levels import evidence, strong
+from ringtrue.plots.captions import reading
 from ringtrue.plots.selection import choose
 from ringtrue.replicates.record import GROUP, ONE_OF_GROUP, Replicates
 from ringtrue.values import Floats
@@ -284,6 +285,7 @@ def test_pictures_and_use_are_of_one_of_each() -> None:
     chosen = choose(found, None, most=3)
     assert chosen.n == 100
     assert "one of each group" in chosen.note(0)
+    assert reading(found.replicates, "theta") == reading(groups.one_of_each(found.replicates), "theta")
     one = groups.one_of_each(found.replicates)
     expected = rt.measure(one).row("skill", "theta")
     assert rt.measure(found).row("skill", "theta") == expected

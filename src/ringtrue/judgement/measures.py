@@ -328,6 +328,9 @@ def measure(source: Result | Replicates, *, confidence: float = 0.95) -> Measure
 
     Notes
     -----
+    *Groups.* Of replicates that come in groups, spread, bias, coverage and KS distance allow for any dependence within
+    them; the W1 and CvM distances, the divergence and 12 Var u are left out, and all else is of one replicate of each.
+
     *Largest.* The intervals are those that the test functions have jointly: single ones, at the confidence that a
     Gaussian multiplier bootstrap of the largest studentised error gives, with the influence of each replicate on all.
     Measured for a family of three at n = 200 and 1000 (200 repetitions, 1000 where those left 0.93 to 0.97; z Gaussian,
