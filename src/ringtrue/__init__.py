@@ -5,7 +5,7 @@ arrays. The names most people need; the others are in the modules named below.
 """
 
 from . import errors, planning, plots, procedures, store, testing, twosample, uniformity
-from .comparison import compare, coverage_map, sweep
+from .comparison import check_beliefs, compare, coverage_map, sweep
 from .distributions import Beta, Draws, Gamma, Gaussian, Independent, Mixture, Normal, stack
 from .execution.runs import run
 from .functions import (
@@ -52,6 +52,7 @@ __all__ = [
     "Vectorized",
     "Verdict",
     "check",
+    "check_beliefs",
     "check_draws",
     "compare",
     "contaminated",

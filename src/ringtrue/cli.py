@@ -93,7 +93,8 @@ def check(
     """Run the study in FILE and say whether its procedure is calibrated.
 
     FILE is a Python file that defines `study` and `n`, or `belief`, `model`, `procedure` and `n` (and, if wanted, `f`,
-    `draws`, `seed`, `batch`). Exit code: 0 within tolerance, 1 miscalibrated, 2 inconclusive, 3 it could not be run.
+    `draws`, `seed`, `batch`, `datasets`). Exit code: 0 within tolerance, 1 miscalibrated, 2 inconclusive, 3 it could
+    not be run.
     """
     if page is not None:
         need_place(page)  # no simulation is lost to a typo

@@ -20,8 +20,9 @@ from ..statistics import effects
 from ..statistics.effects import SpreadAndBias
 from ..statistics.effects.ranks import LARGEST, SMALLEST, cells_of, kernel_of, weights_of
 from ..statistics.effects.spread import HUGE
-from . import chains
-from .column import Column
+from ..statistics.groups import grouped_spreads_and_biases
+from . import chains, groups
+from .column import Column, columns_of
 
 Floats = NDArray[np.float64]
 Kind = Literal["plain", "outliers", "skewed", "uneven", "two-sided", "flat", "other"]
@@ -160,10 +161,16 @@ def diagnose(column: Column) -> Diagnosis:
     return known
 
 
+def _independent(column: Column) -> Column:
+    """Return the column, or that of one replicate of each group."""
+    return column if column.groups is None else columns_of(groups.one_of_each(column.replicates))[column.k]
+
+
 def _diagnosed(column: Column, confidence: float) -> Diagnosis:
     if column.chains:  # positions among draws of chains do not tell a shape
         return Diagnosis("plain", fit_of_all(column, confidence))
-    draws, values = column.draws, _values(column)
+    # A test of the shape needs replicates that are independent; outliers stand out from whichever others there are.
+    draws, values = column.draws, _values(_independent(column))
     if draws is None and float(np.mean(np.abs(values) == _ROUNDS)) > _SHARE:
         return Diagnosis("plain", fit_of_all(column, confidence))
     found = _of_family(values, draws, confidence)
@@ -220,11 +227,17 @@ def fit_of_all(column: Column, confidence: float) -> SpreadAndBias:
     """Return spread and bias with infinite scores as they are, and with a bound if all scores are equal."""
     if column.chains:
         return chains.spread_and_bias(column, confidence=confidence)
-    fit = effects.spread_and_bias(column.scores, draws=column.draws, confidence=confidence)
+    fit = _fit(column, confidence)
     equal = column.draws is None and column.n > 3 and fit.spread.estimate < _EQUAL
     if equal and math.isinf(fit.spread.high):
         return replace(fit, spread=replace(fit.spread, high=_AT_MOST))
     return fit
+
+
+def _fit(column: Column, confidence: float) -> SpreadAndBias:
+    if column.groups is None:
+        return effects.spread_and_bias(column.scores, draws=column.draws, confidence=confidence)
+    return grouped_spreads_and_biases(column.scores, column.groups, draws=column.draws, confidences=[confidence])[0]
 
 
 def _errors(column: Column, fit: SpreadAndBias) -> float:

@@ -19,6 +19,7 @@ from ..statistics import planning
 from ..statistics.uniformity import TESTS
 from ..values import Floats, Numbers
 from . import chains, inputs, measures
+from . import groups as grouped
 from .column import strong_columns
 from .levels import ADDED, evidence
 from .result import Resolution, Result, Tested
@@ -88,6 +89,7 @@ def check_draws(
     iid: bool | None = None,
     chains: int | None = None,
     weights: Numbers = None,
+    groups: Any = None,
     seed: int = 0,
     on_failure: OnFailure = "raise",
     **settings: Unpack[JudgeSettings],
@@ -117,6 +119,9 @@ def check_draws(
     weights
         (n, M), or a list if draws are one: a weight for every draw; draws are resampled to their effective number,
         which is approximate.
+    groups
+        (n,): a label for every replicate, equal for those that share a truth, a patient or anything else that makes
+        them depend on each other. Only groups are then taken for independent; see :func:`judge`.
     seed
         Of what is random here: breaking ties, resampling.
     on_failure
@@ -144,6 +149,7 @@ def check_draws(
         iid=iid,
         chains=chains,
         weights=weights,
+        groups=groups,
         seed=seed,
         on_failure=on_failure,
     )
@@ -166,6 +172,15 @@ def judge(
     test
         The uniformity test; the default combination sees bias, spread, shape and outliers. Markov chains and discrete
         test functions, where truth and draws tie, have tests of their own, whatever is chosen here.
+
+    Notes
+    -----
+    *Groups.* Replicates that share a truth (``datasets=`` of a study, ``groups=`` of arrays) depend on each other, and
+    what is said holds whatever that dependence is, if groups are independent. A test is one half on scores summed over
+    groups and one half on one replicate of each group, chosen 15 times; spread, bias, coverage and distance have
+    intervals from the variance between groups. Usefulness, the kind of an error, the two-sample tests of the weak level
+    and pictures are of one replicate of each group. The joint test of all test functions is left out. See
+    ``ringtrue.statistics.groups`` for what was measured.
 
     Raises
     ------
@@ -237,7 +252,7 @@ def _notes(replicates: Replicates) -> list[str]:
         lines.append("theta was drawn from another law than the belief: even the exact posterior need not be uniform.")
     if not header.reproducible:
         lines.append("the study was declared not to be reproducible: its replicates cannot be replayed.")
-    return [*lines, *header.notes, *_treatments(replicates), *_diagnostics(replicates)]
+    return [*lines, *header.notes, *grouped.notes(replicates), *_treatments(replicates), *_diagnostics(replicates)]
 
 
 def _treatments(replicates: Replicates) -> list[str]:
@@ -295,7 +310,8 @@ def _with_lost(replicates: Replicates, lost: int) -> Replicates:
 def _resolution(replicates: Replicates, alpha: float, test: str) -> Resolution:
     """Return the smallest errors that this run would have found with 80 % chance, where that is known."""
     columns = strong_columns(replicates)
-    if not columns or test != "combination" or replicates.failures or any(column.chains for column in columns):
+    unknown = replicates.failures or any(column.chains or column.groups is not None for column in columns)
+    if not columns or test != "combination" or unknown:
         return Resolution(np.nan, np.nan, np.nan)
     # What the default family adds has a share of its own, which planning knows of.
     n, own = replicates.n, max(sum(column.kind not in ADDED for column in columns), 1)

@@ -19,7 +19,7 @@ from ..functions import SEVERAL, BestOf, TestFunction, as_testfunctions, default
 from ..question.study import at_least
 from ..values import Numbers, take, width
 from .block import Block, fitting
-from .record import Replicates
+from .record import GROUP, Replicates
 from .reducers.weak import reference_size, reference_values
 from .simulate import OnFailure, Recorder, need_on_failure, raise_failure, singles
 
@@ -41,6 +41,7 @@ class _ArrayQuestion:
     notes: tuple[str, ...]
     truths_known: Any
     of_belief: bool = True
+    datasets: int = 1
     reproducible: bool = True
 
 
@@ -54,6 +55,7 @@ def replicates_from_draws(
     iid: bool | None = None,
     chains: int | None = None,
     weights: Numbers = None,
+    groups: Any = None,
     seed: int = 0,
     on_failure: OnFailure = "raise",
 ) -> Replicates:
@@ -66,9 +68,10 @@ def replicates_from_draws(
     array([0, 1])
     """
     need_on_failure(on_failure)
-    _need_same_rows({"theta": theta, "draws": draws, "y": y, "weights": weights})
+    _need_same_rows({"theta": theta, "draws": draws, "y": y, "weights": weights, "groups": groups})
     truth = _numeric(theta, "theta")
     n = _length(truth)
+    labels = _groups(groups, n)
     # Arrays of unequal lengths cannot be one array; they are ranked one by one.
     flat = draws if chains is None else _one_axis(truth, draws, chains)
     outputs: Any = (
@@ -96,7 +99,37 @@ def replicates_from_draws(
     record = recorder.finish()
     if record.failures and on_failure == "raise":
         raise_failure(question, record.failures[0], recorder.error)
-    return replace(record, reference=reference_values(question, 0, reference_size(question, n)))
+    return replace(
+        record,
+        arrays={**record.arrays, **labels},
+        reference=reference_values(question, 0, reference_size(question, n)),
+    )
+
+
+def _groups(groups: Any, n: int) -> dict[str, Any]:
+    """Return the groups of the replicates as numbers; nothing if each is one of its own."""
+    if groups is None:
+        return {}
+    labels = np.asarray(groups)
+    if labels.shape != (n,) or labels.dtype.kind not in "biufSUO" or _missing(labels):
+        raise InvalidStudy(
+            f"groups must have a label for each of {n} replicates, equal for those that share a truth, but "
+            f"{type(groups).__name__} of dtype {labels.dtype} and shape {labels.shape} arrived"
+            f"{' with missing labels' if labels.shape == (n,) else ''}."
+        )
+    names, place = np.unique(labels.astype(str) if labels.dtype == object else labels, return_inverse=True)
+    if len(names) < 2:
+        raise InvalidStudy(
+            f"groups must have at least two different labels, since only groups are independent of each "
+            f"other, but all {n} are {names[0]!r}."
+        )
+    # Groups of one are replicates as always.
+    return {} if len(names) == n else {GROUP: place.astype(np.int64)}
+
+
+def _missing(labels: NDArray[Any]) -> bool:
+    """Whether a label is nan or None."""
+    return any(one is None or one != one for one in labels.tolist())
 
 
 def _need_same_rows(tables: Mapping[str, Any]) -> None:

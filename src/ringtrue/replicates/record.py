@@ -30,6 +30,8 @@ TIED = "ties/"
 #: What its ``noise`` says of a model that gave the same data for one theta from two random streams: it takes one; it
 #: takes none; it takes none, and its data are every theta moved by the same numbers.
 IGNORES_STREAM, NO_STREAM, SAME_SHIFT = 1, 2, 3
+#: (n,): which group a replicate belongs to, if they come in groups; and the same where one of each was picked.
+GROUP, ONE_OF_GROUP = "group", "one_of_group"
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,8 @@ class Header:
         Whether a replicate can be computed again.
     notes
         What a reader of the result must know besides.
+    datasets
+        How many replicates in a row have one truth.
     """
 
     functions: tuple[Asked, ...]
@@ -96,6 +100,7 @@ class Header:
     of_belief: bool = True
     reproducible: bool = True
     notes: tuple[str, ...] = ()
+    datasets: int = 1
 
 
 class _Array:
@@ -349,6 +354,8 @@ class Gathering:
                 shape = (len(self.header.functions),) if one.axes else ()
                 self._arrays[one.name], self._came[one.name] = self._empty(shape, np.dtype(one.dtype)), []
         whole = {name: self._filled_up(name) for name in self._arrays if self._is_whole(name)}
+        if self.header.datasets > 1:  # also of those that were lost
+            whole[GROUP] = np.arange(self.first, self.stop) // self.header.datasets
         empty = np.empty((0, len(self.header.functions)))
         ordered = sorted(self.failures, key=lambda one: one.replicate)
         known = empty if reference is None else reference

@@ -48,6 +48,7 @@ def meta_rows(meta: Meta) -> list[Row]:
             "of_belief": header.of_belief,
             "reproducible": header.reproducible,
             "notes": list(header.notes),
+            "datasets": header.datasets,
             "fingerprints": [dict(mark) for mark in meta.fingerprints],
             "n": meta.n,
             "keep": meta.keep,
@@ -107,9 +108,10 @@ def _meta(value: Any) -> Meta:
     need_form(all(one.sees in get_args(Sees) for one in functions), "a test function")
     names = tuple(one.name for one in functions)
     selection = None if value["selection"] is None else BestOf(names, *value["selection"])
-    header = Header(
-        functions, value["seed"], selection, value["of_belief"], value["reproducible"], tuple(value["notes"])
-    )
+    datasets = value.get("datasets", 1)  # older stores have none
+    need_form(type(datasets) is int and datasets > 0, "the number of datasets per theta")
+    notes = tuple(value["notes"])
+    header = Header(functions, value["seed"], selection, value["of_belief"], value["reproducible"], notes, datasets)
     keep = None if value["keep"] is None else str(value["keep"])
     need_form(bool(value["fingerprints"]) and min(value["n"], value["reference"]) >= 0, "the description of the store")
     marks, known = tuple(value["fingerprints"]), tuple(value["versions"])
@@ -144,6 +146,7 @@ def _marks(meta: Meta) -> dict[str, str]:
         "the list of test functions": ", ".join(f"{f.name} (sees {f.sees})" for f in header.functions),
         "the seed": str(header.seed),
         "the choice of test functions": "none" if chosen is None else f"share {chosen.share}, splits {chosen.splits}",
+        "the number of datasets per theta": str(header.datasets),
         "what is kept": str(meta.keep),
         "reproducible": str(header.reproducible),
     }

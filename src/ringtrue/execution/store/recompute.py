@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...errors import InvalidStudy
 from ...replicates.given import replicates_from_draws
-from ...replicates.record import CHAINS, Replicates
+from ...replicates.record import CHAINS, GROUP, Replicates
 from .store import Store
 
 
@@ -41,6 +41,7 @@ def recompute(store: Any, *, f: Any, belief: Any = None) -> Replicates:
         f=f,
         belief=belief,
         **order,
+        groups=stored.arrays.get(GROUP),
         seed=stored.seed,
         on_failure="record",
     )

@@ -12,6 +12,7 @@ from ...replicates.record import Replicates
 from ...statistics.effects import Interval
 from ..column import strong_columns
 from ..diagnosis import far_out
+from ..groups import one_of_each
 from ..levels import Evidence, TestRow
 from ..measures import says_nothing
 from ..text import counted, decimals, format_p, number, percent
@@ -55,6 +56,12 @@ class Findings:
         """How many replicates were not lost."""
         return self.replicates.n - self.replicates.lost
 
+    @property
+    def independent(self) -> int:
+        """How many of these are independent: one of each group, where replicates come in groups."""
+        alone = one_of_each(self.replicates)
+        return alone.n - alone.lost
+
 
 def sentence(verdict: Verdict, findings: Findings) -> str:
     """Return the verdict in words, then a line on the exact level if it was tested."""
@@ -87,7 +94,8 @@ def within(findings: Findings) -> str:
 
 def _unseen(findings: Findings) -> str:
     """Say what no run of this length can exclude: with three in n, one run in twenty sees none of them."""
-    return f" No run of {findings.kept} can exclude errors in fewer than {percent(3 / findings.kept)} of all outputs."
+    n = findings.independent
+    return f" No run of {n} can exclude errors in fewer than {percent(3 / n)} of all outputs."
 
 
 def _sizes(findings: Findings) -> str:
