@@ -10,7 +10,7 @@ import html
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,6 +18,7 @@ from ..errors import InvalidStudy, Miscalibrated
 from ..replicates.record import Failure, Replicates
 from ..statistics.effects import Interval
 from .levels import Evidence, TestRow
+from .looks import Look
 from .text import as_row, cell, counted, decimals, format_p, near, number, plain, table
 from .verdict import Tolerance, Verdict
 
@@ -130,6 +131,9 @@ class Result:
         The evidence of every level that was tested: ``result.levels["strong"].pvalue``.
     replicates
         What the judgement rests on.
+    alpha, look, spent
+        The chance of a false alarm that was asked for; which look at a stored run this is; and the part of alpha that
+        it was judged at, intervals included: all of it if the run is kept nowhere.
     suspicions
         What seems wrong with truths, data or draws, so that the procedure may not be to blame; the sentence leads with
         it.
@@ -146,6 +150,12 @@ class Result:
     tolerance: Tolerance
     notes: tuple[str, ...] = ()
     suspicions: tuple[str, ...] = ()
+    look: Look = field(default_factory=Look)
+
+    @property
+    def spent(self) -> float:
+        """The part of alpha that this look at the run was judged at."""
+        return self.look.of(self.alpha)
 
     @property
     def tests(self) -> tuple[TestRow, ...]:
@@ -221,6 +231,7 @@ class Result:
                 "n": ran.n,
                 "seed": ran.seed,
                 "alpha": self.alpha,
+                "look": {"number": self.look.number, "known": self.look.known, "alpha": self.spent},
                 "tolerance": asdict(self.tolerance),
                 "failures": [
                     {"cause": cause, "count": count, "replicate": failure.replicate, "replay": ran.replay_of(failure)}
@@ -233,7 +244,7 @@ class Result:
         return found
 
     def __str__(self) -> str:
-        parts = [self.sentence, tests_table(self.tests), measures_table(self.measures, self.alpha), self._footer()]
+        parts = [self.sentence, tests_table(self.tests), measures_table(self.measures, self.spent), self._footer()]
         return "\n\n".join(part for part in parts if part)
 
     def _repr_html_(self) -> str:
@@ -255,6 +266,7 @@ class Result:
 
     def _footer(self) -> str:
         lines = [f"n = {self.replicates.n}, seed = {self.replicates.seed}, alpha = {self.alpha:g}"]
+        lines += [said] if (said := self.look.said(self.alpha)) else []
         if self.measures:
             lines.append(str(self.resolution))
         for cause, count, failure in self.replicates.causes():

@@ -238,6 +238,11 @@ def to_settle(m: Interval, tolerance: Tolerance, alpha: float, n: int, confidenc
     return n * (error / wanted) ** 2
 
 
+def wider(confidence: float, later: float) -> float:
+    """Return how many times as wide an interval of a later look's confidence is, of as many replicates."""
+    return float(special.ndtri((1 - later) / 2) / special.ndtri((1 - confidence) / 2))
+
+
 def known_to(sizes: Sequence[Interval]) -> tuple[float, float]:
     """Return within which share all reported sds are right, and within how many sds all biases lie."""
     spreads, biases = ([m for m in sizes if m.name == name] for name in ("spread", "bias"))

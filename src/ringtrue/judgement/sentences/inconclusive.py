@@ -10,7 +10,17 @@ from ...statistics.effects import Interval
 from ..chains import too_slow
 from ..measures import without_losses
 from ..text import counted, decimals, format_p, number, percent
-from ..verdict import Tolerance, certificate, joint_confidence, known_to, needed, one_draw, to_settle, usual_draws
+from ..verdict import (
+    Tolerance,
+    certificate,
+    joint_confidence,
+    known_to,
+    needed,
+    one_draw,
+    to_settle,
+    usual_draws,
+    wider,
+)
 from .phrases import listed, percents, points, reached, rounded, span
 from .verdicts import Findings, far_misses, idle
 
@@ -88,21 +98,23 @@ def _lost(findings: Findings) -> str:
 
 
 def _more(findings: Findings) -> str:
-    """Say how many more replicates would settle it."""
+    """Say how many more replicates would settle it, at the level that the next look will have."""
     n, limits = findings.kept, findings.tolerance
     draws = usual_draws(findings.replicates)
     sizes = certificate(findings.measures, findings.replicates)
-    need = needed(sizes, limits, findings.alpha, draws)
+    need = needed(sizes, limits, findings.later, draws)
     if not math.isfinite(need):
         return f"no number of replicates would certify it with {counted(draws or 0, 'draw')} each"
     open_rows = [m for m in sizes if not m.certified]
     # Once there are enough for a calibrated procedure, it is the estimates that keep it open.
     if 2 * n >= need and open_rows:
-        confidence = joint_confidence(findings.alpha, len({m.f for m in findings.measures}))
-        needs = {m: to_settle(m, limits, findings.alpha, n, confidence) for m in open_rows}
+        now, later = (
+            joint_confidence(a, len({m.f for m in findings.measures})) for a in (findings.alpha, findings.later)
+        )
+        needs = {m: to_settle(m, limits, findings.later, n, now) for m in open_rows}
         worst = max(open_rows, key=lambda m: needs[m])
         if needs[worst] > _TOO_MANY * n:
-            return _at_the_limit(worst, limits, n)
+            return _at_the_limit(worst, limits, n, wider(now, later))
         need = max(need, math.ceil(needs[worst]))
     return (
         f"about {rounded(max(int(need) - n, math.ceil(0.1 * n), 1))} more replicates would certify a spread within "
@@ -115,11 +127,11 @@ def _with_draws(sizes: Sequence[Interval], findings: Findings, draws: int | None
     """Say how many replicates would do with more draws, if they are so few that this matters."""
     if draws is None:
         return ""
-    few, enough = (needed(sizes, findings.tolerance, findings.alpha, many) for many in (draws, _PLENTY))
+    few, enough = (needed(sizes, findings.tolerance, findings.later, many) for many in (draws, _PLENTY))
     return "" if few < 1.5 * enough else f", or {rounded(int(enough))} in all with {_PLENTY} draws each"
 
 
-def _at_the_limit(m: Interval, tolerance: Tolerance, n: int) -> str:
+def _at_the_limit(m: Interval, tolerance: Tolerance, n: int, wider: float) -> str:
     """Say what to do where the estimate is outside its tolerance, or so near its limit that nothing would settle it."""
     low, high = tolerance.limits(m.name, m.ideal)
     if low < m.estimate < high:
@@ -127,7 +139,7 @@ def _at_the_limit(m: Interval, tolerance: Tolerance, n: int) -> str:
             f"{_called(m)} is so near the limit of its tolerance, {_span_of(m, low, high)}, that only a wider one "
             f"would settle it"
         )
-    reach = 1 / max(reached(m), 1e-3)
+    reach = wider / max(reached(m), 1e-3)
     more = max(math.ceil(n * (1.2 * reach) ** 2) - n, math.ceil(0.1 * n))
     return (
         f"{_called(m)} may be outside its tolerance, {_span_of(m, low, high)}: about {rounded(more)} more replicates "

@@ -30,9 +30,11 @@ class Findings:
     measures, use
         Sizes with their intervals, and contraction and skill by test function.
     replicates, alpha, tolerance
-        What was judged, and how.
+        What was judged, and how; alpha is what this look at the run has of it.
     tolerable
         How many lost replicates would leave a verdict; None if not even none lost would.
+    later
+        What the next look at the run will have of alpha.
     """
 
     found: Sequence[Evidence]
@@ -43,7 +45,8 @@ class Findings:
     replicates: Replicates
     alpha: float
     tolerance: Tolerance
-    tolerable: int | None = None
+    tolerable: int | None
+    later: float
 
     @property
     def entries(self) -> set[str]:
