@@ -5,11 +5,13 @@ star marks a rate whose 99 % lower binomial bound is above what it may be.
 """
 
 import argparse
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -201,6 +203,32 @@ def many(runs: int) -> Iterator[str]:
     yield (f"21 entries, one in small units and 30 % over-confident, n = 1000: {dict(found)}")
 
 
+# A run that is judged again and again while it grows.
+
+
+def ever(error: tuple[float, float], sizes: Sequence[int], seed: int, store: Path | None) -> set[str]:
+    """Return the verdicts on one run at growing n, kept in a file or made again without one."""
+    study = rt.Study(rt.Normal(0, 1), _model, normal(*error), batch=50, seed=seed)
+    return {rt.check(study, n=n, store=store).verdict.value for n in sizes}
+
+
+def looks(runs: int) -> Iterator[str]:
+    """Looks at a run that grows: false alarms and false certificates at any of them, with a file and without memory."""
+    doubling, steady = [50 * 2**k for k in range(6)], [100 * k for k in range(1, 21)]
+    cases: list[tuple[str, tuple[float, float], list[int], str]] = [
+        ("calibrated, 6 looks, n = 50 to 1600", (1.0, 0.0), doubling, "MISCALIBRATED"),
+        ("calibrated, 20 looks, n = 100 to 2000", (1.0, 0.0), steady, "MISCALIBRATED"),
+        ("spread 1.1, 6 looks, n = 200 to 6400", (1.1, 0.0), [4 * n for n in doubling], "WITHIN_TOLERANCE"),
+        ("bias 0.1, 6 looks, n = 200 to 6400", (1.0, 0.1), [4 * n for n in doubling], "WITHIN_TOLERANCE"),
+    ]
+    yield "any look, %: at most 5 if looks are remembered"
+    for name, error, sizes, wrong in cases:
+        with tempfile.TemporaryDirectory() as folder:
+            kept = sum(wrong in ever(error, sizes, seed, Path(folder) / f"{seed}.db") for seed in range(runs))
+        forgotten = sum(wrong in ever(error, sizes, seed, None) for seed in range(runs))
+        yield f"  {name}: {wrong} {shown(kept, runs)}; without memory {shown(forgotten, runs)}"
+
+
 # What is printed elsewhere.
 
 
@@ -222,6 +250,7 @@ SECTIONS: dict[str, Callable[[int], Iterator[str]]] = {
     "certificates": certificates,
     "wild": wild,
     "many": many,
+    "looks": looks,
     "inputs": inputs,
     "compare": comparing,
 }
