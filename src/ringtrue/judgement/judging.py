@@ -195,7 +195,9 @@ def judge(
     if verdict is Verdict.WITHIN_TOLERANCE and any(one.voids for one in doubts):
         verdict, text = Verdict.INCONCLUSIVE, inputs.VOID
     else:
-        findings = Findings(found, p, rows, sizes, use, replicates, spent, limits, tolerable, look.later(alpha))
+        findings = Findings(
+            found, p, rows, sizes, use, replicates, spent, limits, tolerable, look.later(alpha), bool(doubts)
+        )
         text = sentence(verdict, findings)
     again = f" {look.said(alpha)}" if look.number > 1 else ""
     return Result(

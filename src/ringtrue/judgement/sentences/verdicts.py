@@ -35,6 +35,8 @@ class Findings:
         How many lost replicates would leave a verdict; None if not even none lost would.
     later
         What the next look at the run will have of alpha.
+    suspected
+        Whether something seems wrong with what went in, so that sizes may not be the procedure's.
     """
 
     found: Sequence[Evidence]
@@ -47,6 +49,7 @@ class Findings:
     tolerance: Tolerance
     tolerable: int | None
     later: float
+    suspected: bool
 
     @property
     def entries(self) -> set[str]:
