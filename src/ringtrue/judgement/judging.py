@@ -256,7 +256,8 @@ def _notes(replicates: Replicates) -> list[str]:
         lines.append("theta was drawn from another law than the belief: even the exact posterior need not be uniform.")
     if not header.reproducible:
         lines.append("the study was declared not to be reproducible: its replicates cannot be replayed.")
-    return [*lines, *header.notes, *_treatments(replicates), *_diagnostics(replicates)]
+    tails = measures.heavy_tails(replicates)
+    return [*lines, *header.notes, *_treatments(replicates), *_diagnostics(replicates), *tails]
 
 
 def _treatments(replicates: Replicates) -> list[str]:
