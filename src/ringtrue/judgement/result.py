@@ -22,6 +22,9 @@ from .looks import Look
 from .text import as_row, cell, counted, decimals, format_p, near, number, plain, table
 from .verdict import Tolerance, Verdict
 
+#: Test functions that are printed; of more, those with the smallest p-values.
+PRINTED = 20
+
 
 @dataclass(frozen=True)
 class Resolution:
@@ -244,8 +247,18 @@ class Result:
         return found
 
     def __str__(self) -> str:
-        parts = [self.sentence, tests_table(self.tests), measures_table(self.measures, self.spent), self._footer()]
+        hidden = self._hidden()
+        tests = [row for row in self.tests if row.f not in hidden]
+        sizes = [row for row in self.measures if row.f not in hidden]
+        parts = [self.sentence, tests_table(tests), measures_table(sizes, self.spent), self._footer(len(hidden))]
         return "\n\n".join(part for part in parts if part)
+
+    def _hidden(self) -> set[str]:
+        """Return the test functions that a table leaves out: thousands of rows are read by nobody."""
+        smallest = {function.name: (2.0, 2.0) for function in self.replicates.functions}
+        for row in self.tests:
+            smallest[row.f] = min(smallest.get(row.f, (2.0, 2.0)), (row.adjusted, row.pvalue))
+        return set(sorted(smallest, key=lambda name: smallest[name])[PRINTED:])
 
     def _repr_html_(self) -> str:
         # Escaped by hand: a notebook shows this as HTML, and names of functions are the user's.
@@ -264,8 +277,10 @@ class Result:
             "result.assert_within_tolerance() or result.assert_not_miscalibrated()."
         )
 
-    def _footer(self) -> str:
-        lines = [f"n = {self.replicates.n}, seed = {self.replicates.seed}, alpha = {self.alpha:g}"]
+    def _footer(self, hidden: int) -> str:
+        rest = f"Of {hidden} more test functions, with larger p-values, see result.tests and result.measures."
+        lines = [rest] if hidden else []
+        lines += [f"n = {self.replicates.n}, seed = {self.replicates.seed}, alpha = {self.alpha:g}"]
         lines += [said] if (said := self.look.said(self.alpha)) else []
         if self.measures:
             lines.append(str(self.resolution))

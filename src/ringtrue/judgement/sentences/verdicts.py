@@ -126,7 +126,7 @@ def far_misses(findings: Findings, *, told: Collection[str] = ()) -> str:
     """
     skipped = ("distance", "overall") if findings.entries else ()
     asked = [one for one in strong_columns(findings.replicates) if one.name not in told and one.kind not in skipped]
-    found = [(one[1], column) for column in asked if column.draws and (one := far_out(column))]
+    found = [(one[1], column) for column in asked if column.draws and (one := far_out(column, among=len(asked)))]
     if not found:
         return ""
     far, column = max(found, key=lambda pair: pair[0].count)
