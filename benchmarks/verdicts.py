@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -206,10 +206,11 @@ def many(runs: int) -> Iterator[str]:
 # A run that is judged again and again while it grows.
 
 
-def ever(error: tuple[float, float], sizes: Sequence[int], seed: int, store: Path | None) -> set[str]:
-    """Return the verdicts on one run at growing n, kept in a file or made again without one."""
-    study = rt.Study(rt.Normal(0, 1), _model, normal(*error), batch=50, seed=seed)
-    return {rt.check(study, n=n, store=store).verdict.value for n in sizes}
+def ever(error: tuple[float, float], sizes: Sequence[int], seed: int, store: Path) -> list[set[str]]:
+    """Return the verdicts on one run at growing n, as its file remembers them and as if it did not."""
+    study = rt.Study(rt.Normal(0, 1), _model, normal(*error), batch=sizes[-1], seed=seed)
+    ran = rt.run(study, n=sizes[-1], store=store)
+    return [{rt.judge(one.part(0, n)).verdict.value for n in sizes} for one in (ran, replace(ran, stored=None))]
 
 
 def looks(runs: int) -> Iterator[str]:
@@ -224,8 +225,8 @@ def looks(runs: int) -> Iterator[str]:
     yield "any look, %: at most 5 if looks are remembered"
     for name, error, sizes, wrong in cases:
         with tempfile.TemporaryDirectory() as folder:
-            kept = sum(wrong in ever(error, sizes, seed, Path(folder) / f"{seed}.db") for seed in range(runs))
-        forgotten = sum(wrong in ever(error, sizes, seed, None) for seed in range(runs))
+            found = [ever(error, sizes, seed, Path(folder) / f"{seed}.db") for seed in range(runs)]
+        kept, forgotten = (sum(wrong in one[j] for one in found) for j in (0, 1))
         yield f"  {name}: {wrong} {shown(kept, runs)}; without memory {shown(forgotten, runs)}"
 
 
