@@ -103,8 +103,8 @@ def within(certifying: Interval, known: Interval, tolerance: Tolerance) -> Liter
     It is if all of the certifying interval is. It is not if its estimate lies outside, and its other interval shows
     that it is more than two thirds of what is tolerated. Chosen on bias, with alpha = 0.05: one of half the tolerance
     is then called for its own size in at most 3.5 % of runs from n = 1000 on (by ``check`` in 4.4 % of 2000 runs there,
-    99 % upper bound 5.5 %, since other sizes have a say), and one of twice the tolerance in 81 % at the n where the test has 80 % power; "the
-    estimate lies outside" alone would call the former in 5.7 % at n = 1000.
+    99 % upper bound 5.5 %, since other sizes have a say), and one of twice the tolerance in 81 % at the n where the
+    test has 80 % power; "the estimate lies outside" alone would call the former in 5.7 % at n = 1000.
 
     Parameters
     ----------
