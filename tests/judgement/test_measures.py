@@ -19,7 +19,7 @@ from ringtrue.replicates.record import Failure, Replicates
 from ringtrue.statistics import effects
 from ringtrue.statistics.effects import Interval
 
-from ..builders import BELIEF, SD, checked, column, replicates
+from ..builders import BELIEF, SD, checked, column, normal, ranked, replicates, scores
 
 Floats = NDArray[np.float64]
 
@@ -373,3 +373,14 @@ def test_a_useful_procedure_is_not_flagged() -> None:
     single = measure(result, confidence=0.99).row("skill", "theta")
     assert (row.low, row.high) == (single.low, single.high)
     assert not row.certified
+
+
+def test_heavy_tails_are_noted_where_numbers_are_printed() -> None:
+    """Scores of t with 3 degrees of freedom have a note in results and measures; normal ones and ranks have none."""
+    heavy = scores(stats.t.ppf((np.arange(500) + 0.5) / 500, 3) / 3**0.5)
+    for shown in (rt.judge(heavy), rt.measure(heavy)):
+        assert "theta: exact scores have heavy tails" in str(shown)
+    calm = scores(normal(500))
+    assert "heavy tails" not in f"{rt.judge(calm)}{rt.measure(calm)}"
+    ranks = ranked(np.arange(500) % 20, 19, names=["theta"])
+    assert "heavy tails" not in str(rt.judge(ranks))

@@ -183,10 +183,11 @@ def _diagnosed(column: Column, confidence: float) -> Diagnosis:
     return replace(told, kind="outliers" if cause else found.kind, outliers=outliers)
 
 
-def far_out(column: Column) -> tuple[Diagnosis, Outliers] | None:
+def far_out(column: Column, *, among: int = 1) -> tuple[Diagnosis, Outliers] | None:
     """Return the outputs of a column that miss by far, and the diagnosis of the others; None if there are none.
 
-    They need not be errors: outputs with heavy tails of their own miss by far now and then.
+    They need not be errors: outputs with heavy tails of their own miss by far now and then, and so do some of many
+    columns, ``among`` which this one was chosen.
 
     Examples
     --------
@@ -200,7 +201,7 @@ def far_out(column: Column) -> tuple[Diagnosis, Outliers] | None:
     if values.size < 3 or draws == 1 or column.chains:
         return None
     # By a fit of bounded influence first: outliers inflate the usual one until none of them stands out.
-    wild = _wild(column, values)
+    wild = _wild(column, values, _RARE / among)
     if not 0 < wild.sum() <= _SHARE * values.size:
         return None
     miss = column.misses
@@ -360,7 +361,7 @@ def _has_gap(counts: Floats, p: Floats) -> bool:
     return bool(counts[middle].sum() / p[middle].sum() < _GAP * counts[beside].sum() / p[beside].sum())
 
 
-def _wild(column: Column, values: NDArray[Any]) -> NDArray[np.bool_]:
+def _wild(column: Column, values: NDArray[Any], chance: float) -> NDArray[np.bool_]:
     """Return which replicates miss by far: first of a fit that they do not move, then of the fit of the others."""
     draws, n = column.draws, values.size
     robust = effects.moment_spread_and_bias(values if draws else column.u, draws=draws)
@@ -368,7 +369,7 @@ def _wild(column: Column, values: NDArray[Any]) -> NDArray[np.bool_]:
     extreme = np.ones(n, bool)
     if draws is not None:
         extreme = ((values == 0) | (values == draws)) & (np.abs(column.misses) >= _FAR)
-    wild = extreme & _beyond(score, robust.spread, robust.bias, _RARE / n)
+    wild = extreme & _beyond(score, robust.spread, robust.bias, chance / n)
     if not 0 < wild.sum() <= _SHARE * n:
         return wild
     rest = effects.spread_and_bias(values[~wild], draws=draws)

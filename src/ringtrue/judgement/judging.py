@@ -22,6 +22,7 @@ from . import chains, inputs, measures
 from . import groups as grouped
 from .column import strong_columns
 from .levels import ADDED, evidence
+from .looks import Look
 from .result import Resolution, Result, Tested
 from .sentences.verdicts import Findings, sentence, useless
 from .verdict import Tolerance, Verdict, decide, overall, rejecting
@@ -166,7 +167,9 @@ def judge(
     replicates
         From :func:`~ringtrue.run`.
     alpha
-        The chance of calling a calibrated procedure miscalibrated, at any n, over all levels and test functions.
+        The chance of calling a calibrated procedure miscalibrated, at any n, over all levels and test functions. A run
+        that is kept in a file may be judged again when it has grown: all looks share alpha, the first has four fifths
+        of it, and ``result.look`` says which this is. The same test of the same replicates is the same look.
     tolerance
         How large an error may be and still not matter.
     test
@@ -194,31 +197,47 @@ def judge(
     if not doubts:
         chains.need_independent(replicates)
     limits = tolerance or Tolerance()
+    look = _look(replicates, test)
+    spent = look.of(alpha)
     found, notes = evidence(replicates, test=test)
-    sizes = measures.judged(replicates, alpha, limits)
-    use = measures.of_use(replicates, alpha)
-    verdict = decide(found, alpha, sizes, replicates, limits)
+    sizes = measures.judged(replicates, spent, limits)
+    use = measures.of_use(replicates, spent)
+    verdict = decide(found, spent, sizes, replicates, limits)
     tolerable = None
     if verdict is Verdict.INCONCLUSIVE and replicates.failures:
-        tolerable = _tolerable(replicates, alpha, limits, test)
-    p, rows = overall(found), rejecting(found, alpha)
+        tolerable = _tolerable(replicates, spent, limits, test)
+    p, rows = overall(found), rejecting(found, spent)
     if verdict is Verdict.WITHIN_TOLERANCE and any(one.voids for one in doubts):
         verdict, text = Verdict.INCONCLUSIVE, inputs.VOID
     else:
-        text = sentence(verdict, Findings(found, p, rows, sizes, use, replicates, alpha, limits, tolerable))
+        findings = Findings(
+            found, p, rows, sizes, use, replicates, spent, limits, tolerable, look.later(alpha), bool(doubts)
+        )
+        text = sentence(verdict, findings)
+    again = f" {look.said(alpha)}" if look.number > 1 else ""
     return Result(
         verdict,
-        inputs.in_front(doubts, f"{text}{chains.trouble(replicates)}"),
+        inputs.in_front(doubts, f"{text}{chains.trouble(replicates)}{again}"),
         p,
         Tested({one.level: one for one in found}),
-        measures.with_use(sizes, use, replicates, alpha),
-        _resolution(replicates, alpha, test),
+        measures.with_use(sizes, use, replicates, spent),
+        _resolution(replicates, spent, test),
         replicates,
         alpha,
         limits,
-        (*_notes(replicates), *notes, *useless(use), *inputs.remarks(replicates)),
+        (*look.notes(), *_notes(replicates), *notes, *useless(use), *inputs.remarks(replicates)),
         tuple(one.text for one in doubts),
+        look,
     )
+
+
+def _look(replicates: Replicates, test: str) -> Look:
+    """Have the file that replicates came from remember that they were judged, before anybody sees how."""
+    if replicates.stored is None:
+        return Look()
+    from ..execution.store.looks import look
+
+    return Look(*look(replicates, replicates.stored, test))
 
 
 def need_settings(alpha: Any = 0.05, tolerance: Any = None, test: Any = "combination") -> None:
@@ -252,7 +271,8 @@ def _notes(replicates: Replicates) -> list[str]:
         lines.append("theta was drawn from another law than the belief: even the exact posterior need not be uniform.")
     if not header.reproducible:
         lines.append("the study was declared not to be reproducible: its replicates cannot be replayed.")
-    return [*lines, *header.notes, *grouped.notes(replicates), *_treatments(replicates), *_diagnostics(replicates)]
+    about = [*grouped.notes(replicates), *_treatments(replicates), *_diagnostics(replicates)]
+    return [*lines, *header.notes, *about, *measures.heavy_tails(replicates)]
 
 
 def _treatments(replicates: Replicates) -> list[str]:

@@ -103,7 +103,7 @@ def result_of(source: Any) -> Result:
 
 def accusation(result: Result) -> TestRow | None:
     """Return the test that speaks most clearly against calibration, as the sentence does; None if none rejects."""
-    rows = rejecting(list(result.levels.values()), result.alpha)
+    rows = rejecting(list(result.levels.values()), result.spent)
     return min(rows, key=lambda row: (levels()[row.level].blunt, row.kind in ADDED, row.adjusted), default=None)
 
 
@@ -128,7 +128,7 @@ def worst_first(result: Result, columns: Iterable[int], by: Sequence[str] = ()) 
         p, alone = min(evidence.get((level, name), (1.0, 1.0)) for level in by or [level_of(functions[k].sees)])
         size = max(sizes.get((name, measure), 0.0) for measure in _SIZES)
         # Rejected and no function of all entries first. Adjusted p-values are often tied at 1, and both at 0.
-        return of_entries or p > result.alpha, p, of_entries, alone, -size
+        return of_entries or p > result.spent, p, of_entries, alone, -size
 
     return sorted(columns, key=badness)
 

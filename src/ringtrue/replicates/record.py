@@ -73,6 +73,14 @@ class Asked:
 
 
 @dataclass(frozen=True)
+class Stored:
+    """The file that replicates came from, and how many times its run had been looked at when they were read."""
+
+    path: str
+    looks: int
+
+
+@dataclass(frozen=True)
 class Header:
     """What was asked, as far as a judgement needs to know.
 
@@ -142,6 +150,8 @@ class Replicates:
         Lost replicates.
     first
         The number of the first row's replicate; not 0 in a shard.
+    stored
+        The file they came from, which remembers who looked at them; None if there is none.
     """
 
     header: Header
@@ -150,6 +160,7 @@ class Replicates:
     first: int = 0
     seconds: float = 0.0
     reference: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    stored: Stored | None = None
 
     u = _Array()
     z = _Array()

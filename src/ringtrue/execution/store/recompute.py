@@ -46,7 +46,8 @@ def recompute(store: Any, *, f: Any, belief: Any = None) -> Replicates:
         on_failure="record",
     )
     known = {failure.replicate: failure for failure in stored.failures}
-    return replace(found, failures=tuple(known.get(one.replicate, one) for one in found.failures))
+    failures = tuple(known.get(one.replicate, one) for one in found.failures)
+    return replace(found, failures=failures, stored=stored.stored)
 
 
 def _order(stored: Replicates) -> dict[str, Any]:

@@ -31,9 +31,13 @@ class Findings:
     measures, use
         Sizes with their intervals, and contraction and skill by test function.
     replicates, alpha, tolerance
-        What was judged, and how.
+        What was judged, and how; alpha is what this look at the run has of it.
     tolerable
         How many lost replicates would leave a verdict; None if not even none lost would.
+    later
+        What the next look at the run will have of alpha.
+    suspected
+        Whether something seems wrong with what went in, so that sizes may not be the procedure's.
     """
 
     found: Sequence[Evidence]
@@ -44,7 +48,9 @@ class Findings:
     replicates: Replicates
     alpha: float
     tolerance: Tolerance
-    tolerable: int | None = None
+    tolerable: int | None
+    later: float
+    suspected: bool
 
     @property
     def entries(self) -> set[str]:
@@ -128,7 +134,7 @@ def far_misses(findings: Findings, *, told: Collection[str] = ()) -> str:
     """
     skipped = ("distance", "overall") if findings.entries else ()
     asked = [one for one in strong_columns(findings.replicates) if one.name not in told and one.kind not in skipped]
-    found = [(one[1], column) for column in asked if column.draws and (one := far_out(column))]
+    found = [(one[1], column) for column in asked if column.draws and (one := far_out(column, among=len(asked)))]
     if not found:
         return ""
     far, column = max(found, key=lambda pair: pair[0].count)
