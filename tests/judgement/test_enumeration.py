@@ -16,16 +16,7 @@ from ringtrue.replicates.record import Replicates
 from ringtrue.statistics.combining import prefix_two_median
 from ringtrue.statistics.uniformity import ks
 
-from ..builders import ranked, replicates
-
-
-def largest_excess(p: Any) -> float:
-    """Return the largest ratio of P(p <= alpha) to alpha, over all alpha below 1, of equally likely p-values."""
-    p = np.sort(np.asarray(p, float))
-    # Two ways of summing the same p-value are one p-value.
-    reached = np.searchsorted(p, p * (1 + 1e-9), side="right") / len(p)
-    return float((reached / p)[p < 1].max(initial=0.0))
-
+from ..builders import largest_excess, ranked, replicates
 
 # Functions and levels: every position of one replicate, N of them, for which KS has the p-values 2/N, 4/N, ..., twice
 # each. Functions are shifted against each other round the circle, so that no two reject at once: Bonferroni's rule then
