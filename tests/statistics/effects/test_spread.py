@@ -15,9 +15,9 @@ from ringtrue.statistics.effects import (
 )
 
 from .laws import (
-    FEWEST,
+    FEWEST_OF_MANY,
     LAWS,
-    REPETITIONS,
+    MANY,
     Floats,
     even_scores,
     finite_or_known,
@@ -78,24 +78,24 @@ def test_few_or_equal_scores_know_no_spread(z: list[float]) -> None:
 @pytest.mark.parametrize("law", LAWS)
 def test_interval_of_spread_covers(law: str) -> None:
     """The nominal 95 % interval of the spread covers at n = 200 whatever the law of z (false alarm 1e-6)."""
-    z = LAWS[law](np.random.default_rng(11), (REPETITIONS, 200))
+    z = LAWS[law](np.random.default_rng(11), (MANY, 200))
 
     def interval(row: Floats) -> tuple[float, float]:
         spread = spread_and_bias(row).spread
         return spread.low, spread.high
 
-    assert hits(z, interval, 1.0) >= FEWEST
+    assert hits(z, interval, 1.0) >= FEWEST_OF_MANY
 
 
 def test_chi_squared_interval_would_not_cover() -> None:
     """Broken twin: the interval that trusts normality covers about 76 % for t5, and is found out."""
-    z = LAWS["t5"](np.random.default_rng(11), (REPETITIONS, 200))
+    z = LAWS["t5"](np.random.default_rng(11), (MANY, 200))
 
     def interval(row: Floats) -> tuple[float, float]:
         total = 199 * row.var(ddof=1)
         return math.sqrt(total / stats.chi2.ppf(0.975, 199)), math.sqrt(total / stats.chi2.ppf(0.025, 199))
 
-    assert hits(z, interval, 1.0) < FEWEST
+    assert hits(z, interval, 1.0) < FEWEST_OF_MANY
 
 
 @pytest.mark.parametrize("draws", [None, 9, 99, 3000])
