@@ -135,9 +135,13 @@ def test_several_splits_are_combined_in_their_order() -> None:
     several = rt.BestOf([rt.Coordinate(index=(j,)) for j in range(3)], splits=8)
     result = rt.check_draws(rng.normal(size=(40, 3)), rng.normal(size=(40, 9, 3)), f=several, test="ks")
     ran, draw = result.replicates, stream(result.replicates, 1)
-    p = []
+    p, often = [], []
     for order in [draw.permutation(40) for _ in range(8)]:
         choosing, testing = ([ks(ran.rank[half, j], draws=9).pvalue for j in range(3)] for half in np.split(order, 2))
-        p.append(testing[int(np.argmin(choosing))])
+        often.append(int(np.argmin(choosing)))
+        p.append(testing[often[-1]])
     assert result.pvalue == prefix_two_median(p)
     assert result.pvalue > min(p)
+    # The row is that of the function that was chosen most often, in six of eight splits.
+    assert np.bincount(often).max() > 4
+    assert result.tests[0].f == f"theta[{np.bincount(often).argmax()}]"
