@@ -75,6 +75,27 @@ def test_few_or_equal_scores_know_no_spread(z: list[float]) -> None:
     assert finite_or_known(both)
 
 
+@pytest.mark.parametrize("confidence", [0.9, 0.99])
+@pytest.mark.parametrize("n", [15, 60])
+def test_intervals_are_students(n: int, confidence: float) -> None:
+    """The bias has Student's interval; the log variance too, with its own variance and degrees of freedom.
+
+    Formulas as in the notes of `spread_and_bias`, with the standardised moments m4, m6 and m8 of skewed scores.
+    """
+    z = stats.gamma.ppf((np.arange(n) + 0.5) / n, 2)
+    found, s, tail = spread_and_bias(z, confidence=confidence), z.std(ddof=1), (1 + confidence) / 2
+    half = stats.t.ppf(tail, n - 1) * s / math.sqrt(n)
+    assert (found.bias.low, found.bias.high) == pytest.approx((z.mean() - half, z.mean() + half), rel=1e-9)
+    x = (z - z.mean()) / z.std()
+    m4, m6 = np.mean(x**4), np.mean(x**6)
+    excess = max(m4 - 1, 2 * min(1, 20 / n))
+    v = (excess + (m6 - m4) / n) / (n - 1)
+    df = 2 * n * excess**2 / (np.mean((x**2 - 1) ** 4) - excess**2)
+    half = stats.t.ppf(tail, min(max(df, 2), n - 1)) * math.sqrt(v)
+    ends = s * math.exp((v / 2 - half) / 2), s * math.exp((v / 2 + half) / 2)
+    assert (found.spread.estimate, found.spread.low, found.spread.high) == pytest.approx((s, *ends), rel=1e-9)
+
+
 @pytest.mark.parametrize("law", LAWS)
 def test_interval_of_spread_covers(law: str) -> None:
     """The nominal 95 % interval of the spread covers at n = 200 whatever the law of z (false alarm 1e-6)."""
