@@ -96,6 +96,7 @@ def test_intervals_are_students(n: int, confidence: float) -> None:
     assert (found.spread.estimate, found.spread.low, found.spread.high) == pytest.approx((s, *ends), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 def test_interval_of_spread_covers(law: str) -> None:
     """The nominal 95 % interval of the spread covers at n = 200 whatever the law of z (false alarm 1e-6)."""
@@ -108,6 +109,7 @@ def test_interval_of_spread_covers(law: str) -> None:
     assert hits(z, interval, 1.0) >= FEWEST_OF_MANY
 
 
+@pytest.mark.slow
 def test_chi_squared_interval_would_not_cover() -> None:
     """Broken twin: the interval that trusts normality covers about 76 % for t5, and is found out."""
     z = LAWS["t5"](np.random.default_rng(11), (MANY, 200))

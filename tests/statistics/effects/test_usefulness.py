@@ -107,6 +107,7 @@ CASES: dict[str, tuple[Callable[..., Interval], int, float]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_intervals_cover(name: str) -> None:
     """The nominal 95 % interval covers at n = 200 (false alarm 1e-6); 0.6 times as wide, the broken twin, it does not.
@@ -124,6 +125,7 @@ def test_intervals_cover(name: str) -> None:
     assert sum(low <= true <= high for low, high in narrow) < FEWEST_OF_MANY
 
 
+@pytest.mark.slow
 def test_an_interval_that_takes_the_belief_for_known_would_not_cover() -> None:
     """Broken twin: without the noise of the truths' variance, contraction covers about 0: its sd is constant."""
     rng = np.random.default_rng(5)
@@ -134,6 +136,7 @@ def test_an_interval_that_takes_the_belief_for_known_would_not_cover() -> None:
     assert hits < FEWEST_OF_MANY
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [50, 500])
 def test_skill_of_the_belief_itself_is_known_sharply(n: int) -> None:
     """Outputs equal to the belief have skill 0 to order 1/n, inside an interval of that order (false alarm 1e-6).
