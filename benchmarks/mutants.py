@@ -33,7 +33,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
@@ -43,6 +43,8 @@ from types import FrameType
 from typing import Any
 
 import pytest
+
+from .equivalents import EQUIVALENT
 
 HOUSE = Path(__file__).parents[1]
 SOURCE = HOUSE / "src" / "ringtrue"
@@ -96,6 +98,11 @@ class Mutant:
     def room(self) -> str:
         """The folder whose tests are asked."""
         return self.path.split("/")[0]
+
+    @property
+    def name(self) -> tuple[str, str, str]:
+        """What it is called in the list of those that change no answer."""
+        return self.path, self.function, self.change
 
     @property
     def key(self) -> str:
@@ -330,47 +337,61 @@ def outcome(mutant: Mutant, tests: list[str], seconds: float, copy: Path) -> str
     file = copy / "ringtrue" / mutant.path
     kept = file.read_text()
     file.write_text(mutant.text)
-    module = f"ringtrue.{mutant.path}".removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-    # A byte code file could be taken for that of the next mutant.
-    known = {"PYTHONDONTWRITEBYTECODE": "1", "MUTANTS_EXAMPLES": module}
     try:
         # Without a name pytest would run everything.
-        code = _pytest(*tests, source=copy, limit=START + PATIENCE * seconds, **known) if tests else 0
+        code = _pytest(*tests, source=copy, limit=START + PATIENCE * seconds, **_known(mutant.path)) if tests else 0
     finally:
         file.write_text(kept)
     return "killed" if code else "survived"
 
 
+def _known(path: str) -> dict[str, Any]:
+    """Return what a run of tests on a copy is told: whose examples to run, and to write no byte code.
+
+    A byte code file could be taken for that of the next mutant.
+    """
+    module = f"ringtrue.{path}".removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    return {"PYTHONDONTWRITEBYTECODE": "1", "MUTANTS_EXAMPLES": module}
+
+
+def need_sound(paths: Iterable[str], tests: Iterable[str], copy: Path) -> None:
+    """Refuse to go on if tests fail on files that were written anew and not changed: all mutants would be killed."""
+    for path in paths:
+        file = copy / "ringtrue" / path
+        file.write_text(ast.unparse(ast.parse(file.read_text())))
+    if _pytest(*tests, source=copy, **_known(path)):
+        raise SystemExit(f"tests fail although nothing was changed in {path} and others.")
+
+
 def run(chosen: list[Mutant], processes: int) -> dict[Mutant, str]:
     """Show every mutant to its tests, and print as it goes."""
-    from .equivalents import EQUIVALENT
-
-    rooms = {room: calls(room) for room in sorted({mutant.room for mutant in chosen})}
     ledger = KEPT / "killed.txt"
     killed = set(ledger.read_text().split()) if ledger.exists() else set()
+    found = {mutant: "equivalent" for mutant in chosen if mutant.name in EQUIVALENT}
+    found |= {mutant: "killed" for mutant in chosen if mutant.key in killed}
+    open_ones = [mutant for mutant in chosen if mutant not in found]
+    rooms = {room: calls(room) for room in sorted({mutant.room for mutant in open_ones})}
     copies: SimpleQueue[Path] = SimpleQueue()
 
     def one(mutant: Mutant) -> str:
-        if (mutant.path, mutant.function, mutant.change) in EQUIVALENT:
-            return "equivalent"
-        if mutant.key in killed:
-            return "killed"
         tests, seconds = asked(mutant, rooms[mutant.room])
         copy, start = copies.get(), time.perf_counter()
-        found = outcome(mutant, tests, seconds, copy)
+        what = outcome(mutant, tests, seconds, copy)
         copies.put(copy)
-        print(f"{found:10} {time.perf_counter() - start:4.0f} s, {len(tests):3d} tests  {mutant}", flush=True)
-        if found == "killed":
+        print(f"{what:10} {time.perf_counter() - start:4.0f} s, {len(tests):3d} tests  {mutant}", flush=True)
+        if what == "killed":
             with ledger.open("a") as file:
                 print(mutant.key, file=file)
-        return found
+        return what
 
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(processes) as pool:
         for process in range(processes):
             copies.put(copy := Path(folder) / str(process))
             shutil.copytree(HOUSE / "src", copy)
             compileall.compile_dir(copy, quiet=2)
-        return dict(zip(chosen, pool.map(one, chosen), strict=True))
+        for room, tests in rooms.items():
+            need_sound({mutant.path for mutant in open_ones if mutant.room == room}, tests, copy)
+        return found | dict(zip(open_ones, pool.map(one, open_ones), strict=True))
 
 
 def main() -> None:
