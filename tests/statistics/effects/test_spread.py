@@ -191,3 +191,11 @@ def test_any_number_may_be_lost(lost: int) -> None:
     assert finite_or_known(both)
     assert both.spread.low < 1 < both.spread.high
     assert finite_or_known(spread_and_bias(np.arange(10), draws=9, lost=lost))
+
+
+def test_tiny_scores_have_influences_and_equal_ones_have_none() -> None:
+    """What is rounding depends on the size of the scores: 1e-7 next to 0 is none, next to 1e9 it is."""
+    z = 1e-7 * even_scores(50)
+    assert influences(z) is not None
+    assert influences(z + 1e9) is None
+    assert influences(z - 1e9) is None
