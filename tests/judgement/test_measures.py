@@ -211,6 +211,16 @@ def test_largest_is_the_largest() -> None:
     )
 
 
+def test_joint_distance_among_few_draws_is_that_of_a_share() -> None:
+    """With one draw the empirical law has one free share: of two equal functions the interval is 1.96 of its errors."""
+    halves = np.repeat([[0, 0], [1, 1]], 200, axis=0)
+    row = over_family(ranked(halves, 1), confidence=0.95)[-1]
+    error = 0.5 / math.sqrt(400)
+    # A quantile of 1000 draws has a standard error of 0.07; six are 1e-9 of chance. Massart's bound is 2.96 errors.
+    assert (row.name, row.estimate, row.low) == ("largest KS distance", 0, 0)
+    assert row.high == pytest.approx(1.96 * error, abs=6 * 0.07 * error)
+
+
 @pytest.mark.slow
 def test_joint_intervals_cover_and_single_ones_would_not() -> None:
     """Over ten independent functions the largest |bias| covers; the broken twin, unadjusted, covers 0.95^10 = 0.60.

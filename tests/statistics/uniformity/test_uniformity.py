@@ -178,6 +178,20 @@ def test_cramer_von_mises_limit(x: float, p: float) -> None:
     assert uniformity.edf._cvm_limit(x, 10**9) == pytest.approx(p, rel=1e-4)
 
 
+@pytest.mark.parametrize("n", [5, 20, 100])
+def test_finite_samples_have_stephens_modifications(n: int) -> None:
+    """At the modified 5 % points of Stephens (1970) the tails of three statistics are 5 %, for every n."""
+    edf = uniformity.edf
+    assert edf._kuiper_limit(1.747 / (n**0.5 + 0.155 + 0.24 / n**0.5), n) == pytest.approx(0.05, rel=5e-3)
+    assert edf._cvm_limit(0.461 / (1 + 1 / n) + 0.4 / n - 0.6 / n**2, n) == pytest.approx(0.05, rel=5e-3)
+    assert edf._watson_limit(0.187 / (1 + 0.8 / n) + 0.1 / n - 0.1 / n**2, n) == pytest.approx(0.05, rel=5e-3)
+
+
+def test_ks_of_ranks_far_out_is_massarts_bound() -> None:
+    """Below what the recursion resolves the p-value is 2 exp(-2 n D^2): all of 200 ranks at the end, D = 0.9."""
+    assert ks(np.zeros(200, int), draws=9).pvalue == pytest.approx(2 * np.exp(-2 * 200 * 0.9**2), rel=1e-9)
+
+
 def test_anderson_darling_limit() -> None:
     """The limit law has known critical points, and a known constant in its tail."""
     assert uniformity.edf._ad_limit(2.4924, 10**9) == pytest.approx(0.05, rel=1e-3)

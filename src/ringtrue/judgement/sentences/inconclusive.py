@@ -93,8 +93,8 @@ def _open(findings: Findings) -> str:
     if coarse := _few_valued(findings):
         take = "takes" if len(coarse) == 1 else "take"
         return (
-            f"and {listed(coarse)} {take} few values: how far the probabilities are off is not measured here, so that no "
-            f"number of replicates certifies them"
+            f"and {listed(coarse)} {take} few values: how far the probabilities are off is not measured here, so that "
+            f"no number of replicates certifies them"
         )
     return f"and {_more(findings)}"
 
