@@ -35,8 +35,8 @@ NEURON = replace(ode.fitzhugh_nagumo().problem, parameters=[0.2, 0.2, 3.0])
 BOTH = pytest.mark.parametrize("solver", [EK0, EK1])
 
 #: EK1 with 100 equal steps over [0, 10], computed from the formulas with 100 digits: rates, order, means, and
-#: variance, covariance, variance. The fixed-step EK1 values of fixtures.json are not these: there, steps of .1 were
-#: added up, which leaves 2e-14 of the span for a 101st: a second correction at the same time, with a new Jacobian.
+#: variance, covariance, variance. Adding up steps of .1 would leave 2e-14 of the span for a 101st: a second correction
+#: at the same time, with a new Jacobian, which changes the fifth digit of a variance.
 DIGITS = [
     (
         0,
