@@ -223,8 +223,25 @@ def plan_command(spread: float | None, bias: float | None, power: float, alpha: 
     click.echo(str(plan(spread=spread, bias=bias, power=power, alpha=alpha, draws=draws)))
 
 
+def _print_claims(context: Any, option: Any, wanted: bool) -> None:
+    """Print the index of the paper's statements, and stop."""
+    if wanted:
+        from .paper import claims
+
+        click.echo(claims.text())
+        context.exit()
+
+
 @cli.command()
 @click.argument("name")
+@click.option(
+    "--list",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_claims,
+    help="Print every statement of the paper with the command that shows it.",
+)
 @click.option("--scale", type=float, help="Share of the paper's realisations; 1 is the paper's. Default: a quick look.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("-o", "--out", type=click.Path(path_type=Path), default=Path("paper"), show_default=True, help="Folder.")
