@@ -18,7 +18,7 @@ from ..replicates.simulate import OnFailure
 from ..statistics import planning
 from ..statistics.uniformity import TESTS
 from ..values import Floats, Numbers
-from . import chains, inputs, measures
+from . import chains, inputs, measures, order
 from .column import strong_columns
 from .levels import ADDED, evidence
 from .result import Resolution, Result, Tested
@@ -88,6 +88,7 @@ def check_draws(
     iid: bool | None = None,
     chains: int | None = None,
     weights: Numbers = None,
+    order: Any = None,
     seed: int = 0,
     on_failure: OnFailure = "raise",
     **settings: Unpack[JudgeSettings],
@@ -117,8 +118,12 @@ def check_draws(
     weights
         (n, M), or a list if draws are one: a weight for every draw; draws are resampled to their effective number,
         which is approximate.
+    order
+        (n,): a number or date for every replicate, all different, if they are a series, such as forecasts: the result
+        then has a line on whether they are independent over that order; see :func:`independence`. Only which comes
+        after which counts. It does not enter the verdict.
     seed
-        Of what is random here: breaking ties, resampling.
+        Of what is random here: breaking ties, resampling, permuting the order.
     on_failure
         "raise" refuses nan in truths or draws; "record" takes such replicates for lost ones, and the verdict then
         holds whatever they would have been. Leaving them out yourself would condition on success.
@@ -144,6 +149,7 @@ def check_draws(
         iid=iid,
         chains=chains,
         weights=weights,
+        order=order,
         seed=seed,
         on_failure=on_failure,
     )
@@ -201,7 +207,7 @@ def judge(
         replicates,
         alpha,
         limits,
-        (*_notes(replicates), *notes, *useless(use), *inputs.remarks(replicates)),
+        (*order.note(replicates, alpha), *_notes(replicates), *notes, *useless(use), *inputs.remarks(replicates)),
         tuple(one.text for one in doubts),
     )
 
