@@ -124,6 +124,21 @@ def test_few_simulations_break_the_level() -> None:
     assert weights[pvalues <= 0.05].sum() > 0.0511
 
 
+@pytest.mark.parametrize("n", range(1, 13))
+def test_combination_among_one_draw_is_the_binomial_test(n: int) -> None:
+    """One draw leaves one test, the sign test, for even n too."""
+    for k in range(n + 1):
+        ranks = np.repeat([1, 0], [k, n - k])
+        assert combination(ranks, draws=1).pvalue == pytest.approx(stats.binomtest(k, n).pvalue)
+
+
+def test_ties_of_negative_statistics_count() -> None:
+    """Among three outcomes the commonest, with a negative statistic, has p = 1; a factor alone would lose its tie."""
+    statistics, weights = -np.log([1.5, 0.5, 0.5]), np.array([0.5, 0.25, 0.25])
+    np.testing.assert_allclose(uniformity.minimum._exact_tails(statistics, weights), [1.0, 0.5, 0.5])
+    assert statistics[0] * (1 - 1e-9) - 1e-12 > statistics[0]  # the broken twin
+
+
 def test_continuous_law_on_ranks_breaks_the_level() -> None:
     """Broken twin: the continuum's law at mid-ranks is far from holding its level over all outcomes."""
     draws, n = 2, 12
