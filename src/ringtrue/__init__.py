@@ -22,6 +22,7 @@ from .functions import (
 )
 from .judgement.judging import check, check_draws, judge
 from .judgement.measures import measure
+from .judgement.order import independence
 from .judgement.result import Result
 from .judgement.verdict import Tolerance, Verdict
 from .question.models import contaminated
@@ -59,6 +60,7 @@ __all__ = [
     "coverage_map",
     "errors",
     "identity",
+    "independence",
     "judge",
     "measure",
     "planning",

@@ -18,7 +18,7 @@ from ..replicates.simulate import OnFailure
 from ..statistics import planning
 from ..statistics.uniformity import TESTS
 from ..values import Floats, Numbers
-from . import chains, inputs, measures
+from . import chains, inputs, measures, order
 from . import groups as grouped
 from .column import strong_columns
 from .levels import ADDED, evidence
@@ -91,6 +91,7 @@ def check_draws(
     chains: int | None = None,
     weights: Numbers = None,
     groups: Any = None,
+    order: Any = None,
     seed: int = 0,
     on_failure: OnFailure = "raise",
     **settings: Unpack[JudgeSettings],
@@ -123,8 +124,12 @@ def check_draws(
     groups
         (n,): a label for every replicate, equal for those that share a truth, a patient or anything else that makes
         them depend on each other. Only groups are then taken for independent; see :func:`judge`.
+    order
+        (n,): a number or date for every replicate, all different, if they are a series, such as forecasts: the result
+        then has a line on whether they are independent over that order; see :func:`independence`. Only which comes
+        after which counts. It does not enter the verdict.
     seed
-        Of what is random here: breaking ties, resampling.
+        Of what is random here: breaking ties, resampling, permuting the order.
     on_failure
         "raise" refuses nan in truths or draws; "record" takes such replicates for lost ones, and the verdict then
         holds whatever they would have been. Leaving them out yourself would condition on success.
@@ -151,6 +156,7 @@ def check_draws(
         chains=chains,
         weights=weights,
         groups=groups,
+        order=order,
         seed=seed,
         on_failure=on_failure,
     )
@@ -225,7 +231,14 @@ def judge(
         replicates,
         alpha,
         limits,
-        (*look.notes(), *_notes(replicates), *notes, *useless(use), *inputs.remarks(replicates)),
+        (
+            *look.notes(),
+            *order.note(replicates, alpha),
+            *_notes(replicates),
+            *notes,
+            *useless(use),
+            *inputs.remarks(replicates),
+        ),
         tuple(one.text for one in doubts),
         look,
     )

@@ -298,6 +298,8 @@ class Replicates:
 CHAINS, WEIGHTED = 1, 2
 #: Arrays under this name have the test functions on axis 1, whatever else they have.
 OF_CHAINS = "chains/"
+#: The place of each replicate in the order that the user gave, if any was given.
+ORDER = "order"
 
 
 class Gathering:
