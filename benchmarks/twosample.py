@@ -12,7 +12,7 @@ from time import perf_counter
 import numpy as np
 from scipy import stats
 
-from ringtrue.statistics.combining import label_randomised
+from ringtrue.statistics.exchange import label_randomised
 from ringtrue.statistics.twosample import energy, ks, mmd
 
 MEMORY = """

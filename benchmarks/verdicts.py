@@ -201,6 +201,40 @@ def many(runs: int) -> Iterator[str]:
     yield (f"21 entries, one in small units and 30 % over-confident, n = 1000: {dict(found)}")
 
 
+# Discrete parameters.
+
+
+def _counted(rng: np.random.Generator, n: int, draws: int) -> tuple[Any, Any]:
+    """Return truths and draws of Poisson laws."""
+    mean = rng.gamma(3, size=(n, 1))
+    return rng.poisson(mean[:, 0]), rng.poisson(mean, size=(n, draws))
+
+
+def _switched(rng: np.random.Generator, n: int, draws: int, factor: float = 1.0) -> tuple[Any, Any]:
+    """Return truths and draws of 0 and 1; outputs multiply the log odds, N(0, 1.5^2), by a factor."""
+    odds = 1.5 * rng.normal(size=(n, 1))
+    return special.expit(odds[:, 0]) > rng.random(n), special.expit(factor * odds) > rng.random((n, draws))
+
+
+def ties(runs: int) -> Iterator[str]:
+    """Discrete parameters: the level, what the seed changes, and how often wrong probabilities are found."""
+    yield "discrete parameters, calibrated: p <= .05 in % (at most 5); seeds change the p-value of how many runs"
+    for name, make in (("Poisson", _counted), ("switch", _switched)):
+        for n, draws in ((30, 9), (300, 99), (1000, 99)):
+            found = []
+            for run in range(runs):
+                theta, drawn_ = make(np.random.default_rng([run, n, draws]), n, draws)
+                found.append([rt.check_draws(theta, drawn_, f=rt.identity, seed=seed).pvalue for seed in (0, 1)])
+            p = np.array(found)
+            called = shown(int(np.sum(p[:, 0] <= 0.05)), runs)
+            yield f"  {name:8s} n = {n:4d}, {draws:2d} draws: {called}; {int(np.sum(p[:, 0] != p[:, 1]))} of {runs}"
+    yield "switch with log odds too large or small: p <= .05 in %"
+    for factor, n in ((1.5, 230), (2.0, 70), (0.5, 160)):
+        data = (_switched(np.random.default_rng([run, n]), n, 99, factor) for run in range(runs))
+        hits = sum(rt.check_draws(*pair, f=rt.identity).pvalue <= 0.05 for pair in data)
+        yield f"  times {factor:g}, n = {n}: {100 * hits / runs:.0f}"
+
+
 # What is printed elsewhere.
 
 
@@ -222,6 +256,7 @@ SECTIONS: dict[str, Callable[[int], Iterator[str]]] = {
     "certificates": certificates,
     "wild": wild,
     "many": many,
+    "ties": ties,
     "inputs": inputs,
     "compare": comparing,
 }

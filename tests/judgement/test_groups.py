@@ -341,3 +341,15 @@ def test_an_open_verdict_asks_for_new_groups() -> None:
     says(found.sentence, "more replicates, in new groups, would certify")
     few = rt.judge(shared(3, 5, 12))
     says(few.sentence, "3 groups tell next to nothing")
+
+
+def test_a_switch_with_ties_is_exchanged_on_one_of_each() -> None:
+    """A parameter with two values in groups: its truth and draws are exchanged with ties as they are, one of each."""
+    rng = np.random.default_rng(14)
+    theta = np.repeat(rng.integers(0, 2, 150).astype(float), 4)
+    labels = np.repeat(np.arange(150), 4)
+    fair, sure = (1.0 * (rng.random((600, 19)) < share) for share in (0.5, 0.9))
+    for draws, wrong in ((fair, False), (sure, True)):
+        row = rt.check_draws(theta, draws, groups=labels).levels["strong"].rows[0]
+        assert "with ties" in row.route
+        assert (row.pvalue < 1e-3) is wrong

@@ -10,9 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..functions import Sees
-from ..replicates.record import CHAINS, GROUP, Replicates
+from ..replicates.record import CHAINS, GROUP, TIED, Replicates
 from ..values import Floats
 from . import chains
+
+#: Ties are broken at random where fewer of all members than this have any: then it hardly matters how.
+_TIES = 0.01
+#: Two members of a replicate are equal with this probability or more where a function has few values, as a switch has.
+_FEW_VALUES = 0.25
+#: Multiples of it fill the unit interval as evenly as can be, however many there are and whichever are picked.
+_GOLDEN = (5**0.5 - 1) / 2
 
 
 class Column:
@@ -34,6 +41,10 @@ class Column:
         sorted, and z.
     draws
         That number of draws; None if values are u.
+    pool
+        Of a discrete test function, how many members lie below each of {truth, draws}, truth first; None of others.
+        Values, scores and u are then made of it: the ranks that the truth shares are taken in turn, not at random, so
+        that sizes do not depend on a seed. Only :meth:`broken` breaks ties at random.
     lost
         How many replicates were lost.
     groups
@@ -49,7 +60,17 @@ class Column:
     def at(self, rows: Any) -> Column:
         """Return the column of some replicates only, of the same route as the whole."""
         part = Column(self.replicates, self.k, rows)
+        # What the whole is decides; a part of it might have none of its ties.
+        part.__dict__["tied"] = self.tied
         part.__dict__["fewest_and_most"] = self.fewest_and_most
+        return part
+
+    def broken(self) -> Column:
+        """Return the column with its ties broken at random."""
+        if not self.tied:
+            return self
+        part = Column(self.replicates, self.k, self._some)
+        part.__dict__["tied"] = False
         return part
 
     def without_losses(self) -> Column:
@@ -94,11 +115,56 @@ class Column:
     @cached_property
     def u(self) -> Floats:
         """Positions of the truths, in the order of the replicates."""
-        return self.array("u")
+        return self.array("u") if self.pool is None else self._shared / self.pool.shape[1]
+
+    @cached_property
+    def tied(self) -> bool:
+        """Whether truth and draws have ties, too many to break them at random."""
+        kept = self.replicates.arrays.get(f"{TIED}{self.name}")
+        if kept is None or self.chains or not kept.shape[1] > 1:
+            return False
+        # Equal members have the lowest of their ranks: so many ranks are missing.
+        several = np.sort(kept[self.replicates.rows], axis=1)
+        equal = (several[:, 1:] == several[:, :-1]) & (several[:, 1:] > 0)
+        return bool(equal.any() and equal.sum() >= _TIES * several.size)
+
+    @cached_property
+    def pool(self) -> NDArray[np.int16] | None:
+        """How many members lie below each, if there are ties."""
+        if not self.tied:
+            return None
+        kept = self.replicates.arrays[f"{TIED}{self.name}"][self.rows]
+        found: NDArray[np.int16] = kept.astype(np.int16) - 1
+        if (bare := kept[:, 0] == 0).any():  # without ties any order of the draws will do
+            size = kept.shape[1]
+            found[bare] = (np.arange(size) + (self.array("u")[bare, None] * size).astype(np.int64)) % size
+        return found
+
+    @cached_property
+    def few_valued(self) -> bool:
+        """Whether the function has so few values that spread and bias of its ranks do not tell how far it is off."""
+        if self.pool is None:
+            return False
+        # The lowest ranks of equal members: of a group of m members, m^2 pairs are equal.
+        ordered = np.sort(self.pool, axis=1)
+        last = np.ones(ordered.shape, bool)
+        last[:, :-1] = ordered[:, 1:] != ordered[:, :-1]
+        sizes = (np.arange(1, ordered.shape[1] + 1) - ordered)[last].astype(float)
+        return bool(np.square(sizes).sum() >= _FEW_VALUES * ordered.size * ordered.shape[1])
+
+    @cached_property
+    def _shared(self) -> Floats:
+        """Where the truth stands among the ranks that it shares, between the lowest and one above the highest."""
+        assert self.pool is not None
+        low = self.pool[:, 0]
+        turns = (0.5 + _GOLDEN * np.arange(len(low))) % 1
+        return np.asarray(low + turns * (self.pool == low[:, None]).sum(axis=1))
 
     @cached_property
     def fewest_and_most(self) -> tuple[int, int]:
         """The smallest and the largest number of draws; 0 for an exact law."""
+        if self.pool is not None:
+            return self.pool.shape[1] - 1, self.pool.shape[1] - 1
         draws = self.array("draws")
         # Two numbers tell the route: all exact, all ranked among as many, or a mixture of both.
         return (int(draws.min()), int(draws.max())) if draws.size else (0, 0)
@@ -123,12 +189,14 @@ class Column:
         if high == 0:
             return "exact"
         if low == high:
-            return f"ranks of {low}"
+            return f"ranks of {low}{', with ties' if self.tied else ''}"
         return f"ranks of {low}-{high}" if low else "exact or ranks"
 
     @cached_property
     def values(self) -> NDArray[Any]:
         """Ranks, or sorted u: no test asks which z belongs to which u."""
+        if self.pool is not None:
+            return self._shared.astype(np.int64)
         if self.draws is not None:
             return self.array("rank")
         return np.sort(self.u) if self._some is None else self.u

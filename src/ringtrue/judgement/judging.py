@@ -170,8 +170,8 @@ def judge(
     tolerance
         How large an error may be and still not matter.
     test
-        The uniformity test; the default combination sees bias, spread, shape and outliers. Markov chains have a test of
-        their own, whatever is chosen here.
+        The uniformity test; the default combination sees bias, spread, shape and outliers. Markov chains and discrete
+        test functions, where truth and draws tie, have tests of their own, whatever is chosen here.
 
     Notes
     -----

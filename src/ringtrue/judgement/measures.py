@@ -39,6 +39,8 @@ _ENOUGH = 50_000
 _COLUMNS, _ROWS = 512, 20_000
 #: Points of mu0 at which the data-averaged output is compared, and numbers computed for it.
 _POINTS, _NUMBERS = 100, 5_000_000
+#: Draws whose mean is steady enough to ask how truths follow it.
+_STEADY = 50
 #: Regions of joint test functions that are looked at, the usual one first.
 _REGIONS = (0.9, 0.5, 0.8, 0.95)
 
@@ -121,10 +123,10 @@ def judged(replicates: Replicates, alpha: float, tolerance: Tolerance) -> tuple[
         joint, certifying, known = _sizes_at(column, (jointly, of_distance), _ends(alpha), _ends(2 * alpha))
         if column.lost:
             (known,) = _sizes_at(column.without_losses(), _ends(2 * alpha))
-        rows += [
-            replace(m, f=column.name, within=within(one, other, tolerance))
-            for m, one, other in zip(joint, certifying, known, strict=True)
-        ]
+        for m, one, other in zip(joint, certifying, known, strict=True):
+            is_in = within(one, other, tolerance)
+            # Whether probabilities of few values are right does not show in spread and bias of ranks.
+            rows.append(replace(m, f=column.name, within="open" if column.few_valued and is_in == "yes" else is_in))
     return tuple(rows)
 
 
@@ -219,6 +221,29 @@ def region_off(column: Column, alpha: float) -> Region | None:
         if not low <= nominal <= high:
             return Region(nominal, hits / u.size, low, high)
     return None
+
+
+@dataclass(frozen=True)
+class FewValues:
+    """What the truths of a function with few values are on average, what outputs say, and how one follows the other.
+
+    ``slope`` is that of the truth on the mean of the output: below 1 outputs are too sure, above 1 not sure enough. It
+    is nan where outputs have so few draws that the noise of their means would lower it.
+    """
+
+    truth: float
+    output: float
+    slope: float
+
+
+def of_few_values(column: Column) -> FewValues | None:
+    """Return how truths of a function with few values compare with the means of the outputs; None if not known."""
+    truth, mean = column.array("truth"), column.array("mean")
+    if not (np.isfinite(truth).all() and np.isfinite(mean).all()) or np.ptp(mean) == 0:
+        return None
+    apart = mean - mean.mean()
+    slope = float(apart @ truth / (apart @ apart)) if column.array("draws").min() >= _STEADY else math.nan
+    return FewValues(float(truth.mean()), float(mean.mean()), slope)
 
 
 class AgainstBelief:

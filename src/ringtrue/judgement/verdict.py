@@ -166,11 +166,14 @@ def certificate(measures: Sequence[Interval], replicates: Replicates) -> list[In
 def excused(row: TestRow, measures: Sequence[Interval], replicates: Replicates, tolerance: Tolerance) -> bool:
     """Whether sizes explain what the test saw, and none of them is too large."""
     about = levels()[row.level].sizes(row, measures)
+    column = column_named(replicates, row.f)
+    if column is not None and column.few_valued:  # ranks do not tell how far its probabilities are off
+        return False
     if not about or any(m.within == "no" for m in about) or wild(row, replicates, tolerance):
         return False
     far = [m for m in about if m.name == "KS distance" and m.estimate > tolerance.distance]
     # Errors that spread and bias describe are as large as these say; of another shape the distance is the size.
-    return not far or _is_plain(column_named(replicates, row.f))
+    return not far or _is_plain(column)
 
 
 def _is_plain(column: Column | None) -> bool:

@@ -18,7 +18,7 @@ from ..distributions.laws import need_law
 from ..errors import InvalidStudy, NoRoute
 from ..functions import Context, TestFunction
 from ..question.study import Question
-from ..streams import Streams
+from ..streams import Role, Streams
 from ..values import Floats, Generator, Ints, stack_values, take, width
 from . import positions
 from .positions import Place
@@ -298,10 +298,9 @@ class Together:
         rng = self.block.streams.generator("weak", int(self.block.index[0]))
         return take(fitting(self.whole.sample(1, rng), self.block.theta), 0)
 
-    def from_law(self, law: Law, k: int) -> Floats:
-        """One draw of every output's law of test function k."""
-        rng = self.block.streams.generator("weak", int(self.block.index[0]), lane=k)
-        return np.asarray(law.sample(1, rng)[0])
+    def from_law(self, law: Law, k: int, role: Role = "weak", many: int = 1) -> Floats:
+        """Draws x replicates of every output's law of test function k."""
+        return np.asarray(law.sample(many, self.block.streams.generator(role, int(self.block.index[0]), lane=k)))
 
     def some_draws(self) -> Iterator[Any]:
         """Draws x replicates for the energy score: the first of those that were made, or a few fresh ones."""
@@ -368,11 +367,12 @@ class OneByOne:
         """One draw of every output."""
         return self._drawn[0]
 
-    def from_law(self, law: Law, k: int) -> Floats:
-        """One draw of every output's law of test function k."""
+    def from_law(self, law: Law, k: int, role: Role = "weak", many: int = 1) -> Floats:
+        """Draws x replicates of every output's law of test function k."""
         laws = [one.marginal(self.block.functions[k]) for one in self.members]
-        rngs = (self.block.streams.generator("weak", int(i), lane=k) for i in self.block.index)
-        return np.array([float(np.squeeze(one.sample(1, rng))) for one, rng in zip(laws, rngs, strict=True)])
+        rngs = (self.block.streams.generator(role, int(i), lane=k) for i in self.block.index)
+        drawn = [np.reshape(one.sample(many, rng), many) for one, rng in zip(laws, rngs, strict=True)]
+        return np.stack(drawn, axis=1)
 
     def some_draws(self) -> Iterator[Any]:
         """Draws x replicates for the energy score: those that were made, or a few fresh ones if none were."""

@@ -252,27 +252,28 @@ def not_finite(values: Floats) -> NDArray[np.bool_]:
     return np.asarray(suspects)
 
 
-def member_ranks(values: Floats, truth: Floats, ties: Floats) -> NDArray[np.uint16]:
-    """Return the rank every member of {truth, draws} would have as the truth, shape (replicates, draws + 1).
+def member_ranks(values: Floats, truth: Floats) -> NDArray[np.uint16]:
+    """Return how many of {truth, draws} lie below each of them, shape (replicates, draws + 1); the truth first.
 
     Parameters
     ----------
     values, truth
         Test function values, shapes (draws, replicates) and (replicates,).
-    ties
-        Uniforms that order equal members, shape (replicates, draws + 1).
 
     Examples
     --------
-    >>> member_ranks(np.array([[5.0], [1.0]]), np.array([3.0]), np.zeros((1, 3)))
-    array([[1, 2, 0]], dtype=uint16)
+    >>> member_ranks(np.array([[5.0], [1.0], [3.0]]), np.array([3.0]))
+    array([[1, 3, 0, 1]], dtype=uint16)
     """
     members = np.concatenate([truth[None], values]).T
     order = np.argsort(members, axis=1)
     ordered = np.take_along_axis(members, order, axis=1)
-    # A plain argsort is three times as fast as a lexsort, and without ties it says the same.
-    if (ordered[:, 1:] == ordered[:, :-1]).any():
-        order = np.lexsort((ties, members), axis=1)
+    places = np.tile(np.arange(members.shape[1], dtype=np.uint16), (len(members), 1))
+    same = ordered[:, 1:] == ordered[:, :-1]
+    if same.any():
+        # Equal members have the place of the first of them.
+        places[:, 1:][same] = 0
+        np.maximum.accumulate(places, axis=1, out=places)
     ranks = np.empty(members.shape, np.uint16)
-    np.put_along_axis(ranks, order, np.arange(members.shape[1], dtype=np.uint16)[None], axis=1)
+    np.put_along_axis(ranks, order, places, axis=1)
     return ranks

@@ -25,6 +25,8 @@ KEPT = "kept/"
 DIAGNOSTIC = "diagnostic/"
 #: Arrays under this name say what went in, of the first replicates; and how many these are.
 INPUT, LOOKED = "input/", 2000
+#: Arrays under this name and that of a test function say how truth and draws tie; 0 for a replicate without ties.
+TIED = "ties/"
 #: What its ``noise`` says of a model that gave the same data for one theta from two random streams: it takes one; it
 #: takes none; it takes none, and its data are every theta moved by the same numbers.
 IGNORES_STREAM, NO_STREAM, SAME_SHIFT = 1, 2, 3
@@ -242,11 +244,12 @@ class Replicates:
         """Return the same replicates with some of the test functions only."""
         # What is of no function stays; what has other axes, such as members, may concern all of them, and goes.
         per_function = (self.n, len(self.functions))
+        tied = {f"{TIED}{self.functions[k].name}" for k in columns}
         arrays = {
             name: array if whole else array[:, columns]
             for name, array in self.arrays.items()
-            if (whole := name.startswith(KEPT) or array.ndim == 1)
-            or array.shape == per_function
+            if (whole := name.startswith(KEPT) or array.ndim == 1 or name in tied)
+            or (array.shape == per_function and not name.startswith(TIED))
             or name.startswith(OF_CHAINS)
         }
         header = replace(self.header, functions=tuple(self.functions[k] for k in columns))
@@ -345,7 +348,7 @@ class Gathering:
                     array[one.replicate - self.first] = np.nan
 
     def replicates(self, reference: Floats | None = None) -> Replicates:
-        """Return the record; arrays that only some of its replicates have are left out, but for diagnostics."""
+        """Return the record; arrays that only some of its replicates have go, but for diagnostics and ties."""
         for one in self._fields.values():
             if one.name not in self._arrays:
                 shape = (len(self.header.functions),) if one.axes else ()
@@ -361,7 +364,7 @@ class Gathering:
     def _is_whole(self, name: str) -> bool:
         if name in self._uneven:
             return False
-        known = name in self._fields or name.startswith(DIAGNOSTIC)
+        known = name in self._fields or name.startswith((DIAGNOSTIC, TIED))
         return known or not (self._missing(name) & ~self._absent).any()
 
     def _missing(self, name: str) -> NDArray[np.bool_]:

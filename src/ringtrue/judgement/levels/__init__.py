@@ -17,7 +17,7 @@ import numpy as np
 
 from ...functions import Sees
 from ...replicates.record import Replicates
-from ...statistics import combining, uniformity
+from ...statistics import combining, exchange, uniformity
 from ...statistics.effects import Interval
 from ...streams import Streams
 from ...values import Floats
@@ -167,10 +167,10 @@ def combined(
 
 
 def test_column(level: str, column: Column, test: str) -> TestRow:
-    """Test that the positions of one column are uniform, or that chains place the truth as they place each other."""
+    """Test that positions are uniform; that chains place the truth as each other; that truth and draws exchange."""
     if column.groups is not None:
-        smooth = test == "combination" and not column.chains
-        found = groups.test(column, column.scores, lambda one: _tested(one, test), draws=column.draws, smooth=smooth)
+        smooth, plain = test == "combination" and not column.chains, column.broken()
+        found = groups.test(column, plain.scores, lambda one: _tested(one, test), draws=plain.draws, smooth=smooth)
         return row_of(level, column, found, column.route)
     return row_of(level, column, _tested(column, test), column.route)
 
@@ -179,8 +179,12 @@ def _tested(column: Column, test: str) -> Any:
     """Test a column of independent replicates."""
     if column.chains:
         return chains.test(column, lambda: stream(column.replicates, 4 + column.k))
-    z = column.scores if column.draws is None else None
-    return uniform(column.values, z, draws=column.draws, test=test, lost=column.lost)
+    if column.pool is not None and not column.lost:
+        # The labels are the same for every seed: draws that exist have one p-value.
+        return exchange.exchange_test(column.pool, rng=labels())
+    plain = column.broken()
+    z = plain.scores if plain.draws is None else None
+    return uniform(plain.values, z, draws=plain.draws, test=test, lost=column.lost)
 
 
 def row_of(level: str, column: Column, found: Any, route: str) -> TestRow:
@@ -206,6 +210,11 @@ def stream(replicates: Replicates, purpose: int) -> np.random.Generator:
     """Return random numbers of a judgement, which depend on the seed of the run alone."""
     # Far from the blocks that spread the atoms of mu0, which are numbered from 0.
     return Streams(replicates.seed).generator("judgement", (1 << 32) + purpose)
+
+
+def labels() -> np.random.Generator:
+    """Return the random numbers that labels are drawn with: always the same, whatever the seed of the run."""
+    return Streams(0).generator("judgement", (1 << 33))
 
 
 levels()  # the files of this folder are imported with it

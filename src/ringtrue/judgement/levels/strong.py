@@ -11,11 +11,11 @@ import numpy as np
 from ...errors import InvalidStudy
 from ...functions import BestOf
 from ...replicates.record import GROUP, Replicates
-from ...statistics import combining, planning
+from ...statistics import combining, exchange, planning
 from ...statistics.effects import Interval
 from ...values import Floats
 from ..column import Column, column_named, strong_columns
-from . import ADDED, Evidence, Level, TestRow, stream, test_column
+from . import ADDED, Evidence, Level, TestRow, labels, stream, test_column
 
 if TYPE_CHECKING:
     from ..sentences.verdicts import Findings
@@ -47,7 +47,7 @@ class Strong(Level):
         if found is None or replicates.members is None or replicates.failures or GROUP in replicates.arrays:
             return found
         # Functions of one parameter are dependent: randomised labels pay for them once, Bonferroni for each.
-        joint = combining.label_randomised(replicates.members, rng=stream(replicates, 0), weights=self.weights(columns))
+        joint = exchange.label_randomised(replicates.members, rng=labels(), weights=self.weights(columns))
         weights = [planning.JOINT_SHARE, 1 - planning.JOINT_SHARE]
         adjusted = [row.adjusted for row in found.rows]
         smaller = np.minimum(1.0, np.minimum(joint.adjusted / weights[0], np.divide(adjusted, weights[1])))

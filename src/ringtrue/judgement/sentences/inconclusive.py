@@ -9,6 +9,7 @@ from dataclasses import replace
 from ...replicates.record import GROUP
 from ...statistics.effects import Interval
 from ..chains import too_slow
+from ..column import strong_columns
 from ..measures import without_losses
 from ..text import counted, decimals, format_p, number, percent
 from ..verdict import Tolerance, certificate, joint_confidence, known_to, needed, one_draw, to_settle, usual_draws
@@ -30,13 +31,24 @@ def inconclusive(findings: Findings) -> str:
 
 def _so_far(findings: Findings) -> str:
     """Say what was found, and what the run excludes."""
-    known = _excluded(certificate(findings.measures, findings.replicates))
+    known = _excluded(_told(findings))
     p = format_p(findings.overall)
     if findings.overall > findings.alpha:
         return f"nothing found ({p}); {known}, " if known else f"nothing found ({p}), "
     names = listed(dict.fromkeys(row.f for row in findings.rejecting))
     head = f"an error of {names} is there ({p}), and is not clearly larger than tolerated"
     return f"{head}; {known}, " if known else f"{head}, "
+
+
+def _told(findings: Findings) -> list[Interval]:
+    """Return the sizes that a certificate is about, but for functions of which they tell nothing."""
+    few = _few_valued(findings)
+    return [m for m in certificate(findings.measures, findings.replicates) if m.f not in few]
+
+
+def _few_valued(findings: Findings) -> list[str]:
+    own = dict.fromkeys(m.f for m in certificate(findings.measures, findings.replicates))
+    return [c.name for c in strong_columns(findings.replicates) if c.name in own and c.few_valued]
 
 
 def _excluded(sizes: Sequence[Interval]) -> str:
@@ -64,10 +76,16 @@ def _open(findings: Findings) -> str:
     if ran.failures:
         return f"but {_lost(findings)}"
     if kept < 4:
-        few = counted(kept, "group" if GROUP in ran.arrays else "replicate")
-        return f"but {few} {'tells' if kept == 1 else 'tell'} next to nothing; {_more(findings)}"
+        many = counted(kept, "group" if GROUP in ran.arrays else "replicate")
+        return f"but {many} {'tells' if kept == 1 else 'tell'} next to nothing; {_more(findings)}"
     if too_slow(ran):
         return "but the chains are worth too few draws to tell how wide outputs are; run them longer, or more of them"
+    if few := _few_valued(findings):
+        take = "takes" if len(few) == 1 else "take"
+        return (
+            f"and {listed(few)} {take} few values: how far the probabilities are off is not measured here, so that no "
+            f"number of replicates certifies them"
+        )
     return f"and {_more(findings)}"
 
 

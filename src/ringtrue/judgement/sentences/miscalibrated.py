@@ -9,7 +9,7 @@ from ...statistics.effects import Interval
 from ..column import Column, column_named
 from ..diagnosis import Diagnosis, Kind, diagnose
 from ..levels import ADDED, Evidence, TestRow, levels
-from ..measures import AgainstBelief, region_off
+from ..measures import AgainstBelief, FewValues, of_few_values, region_off
 from ..text import counted, decimals, format_p, number, percent
 from ..verdict import Tolerance
 from .phrases import (
@@ -34,6 +34,8 @@ _LIKELY = 0.6
 _DOUBTLESS = 1e-4
 #: Above this p-value it is said how often a right procedure has one as small.
 _RARE = 0.01
+#: A slope as near to 1 as this is not spoken of.
+_SLOPE = 0.1
 #: How many further test functions are described.
 _DESCRIBED = 2
 #: Kinds of functions of all entries: those of the default family, and the joint weak test. They are off if an entry is.
@@ -93,6 +95,8 @@ def direction(f: str, findings: Findings) -> str:
     column = _column(f, findings)
     if column.chains and math.isinf(about["spread"].high):
         return "is not where the chains say, and they are worth too few draws each to tell by how much"
+    if column.few_valued:
+        return _few_valued(of_few_values(column))
     found = diagnose(column)
     size = _size_clauses(about, found, findings.tolerance, column.lost)
     if found.kind == "outliers":
@@ -108,6 +112,18 @@ def direction(f: str, findings: Findings) -> str:
         clauses = size or [_likely(about) or f"has the wrong shape: {where_off(column)}"]
         clauses += [] if found.outliers is None else [that_miss(found.outliers)]
     return "; ".join([*clauses, *_covers(about.get("coverage"))]).replace("; and ", ", and ")
+
+
+def _few_valued(found: FewValues | None) -> str:
+    """Say of a function with few values how the probabilities that outputs give to them are off."""
+    head = "takes few values, and outputs do not give them their right probabilities"
+    if found is None:
+        return head
+    means = f"its truths are {number(found.truth, 3)} on average, the means of the outputs {number(found.output, 3)}"
+    if math.isnan(found.slope) or abs(found.slope - 1) < _SLOPE:
+        return f"{head}: {means}"
+    sure = "too sure" if found.slope < 1 else "not sure enough"
+    return f"{head}: {means}; outputs are {sure} (where they differ by 1, truths differ by {number(found.slope)})"
 
 
 def _column(f: str, findings: Findings) -> Column:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..block import Block, Uneven
-from ..record import DIAGNOSTIC, Field
+from ..record import DIAGNOSTIC, TIED, Field
 
 
 class Reducer(Protocol):
@@ -60,7 +60,9 @@ def _of_all(parts: Sequence[Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[An
     """Put replicates that were reduced alone side by side: the arrays that all of them have in one form."""
     names = dict.fromkeys(name for part in parts for name in part)
     # A sampler that says nothing of itself in one replicate does not silence the others.
-    blank = {name: np.full(1, np.nan) for name in names if name.startswith(DIAGNOSTIC)}
+    blank: dict[str, NDArray[Any]] = {name: np.full(1, np.nan) for name in names if name.startswith(DIAGNOSTIC)}
+    # What has no ties in one replicate may have them in others.
+    blank |= {name: np.zeros_like(part[name]) for part in parts for name in part if name.startswith(TIED)}
     whole = [{**blank, **part} for part in parts]
     forms = {name: {part[name].shape[1:] if name in part else None for part in whole} for name in names}
     return {name: np.concatenate([part[name] for part in whole]) for name, form in forms.items() if len(form) == 1}

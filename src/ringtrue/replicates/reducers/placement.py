@@ -51,10 +51,8 @@ def _members(block: Block) -> dict[str, NDArray[Any]]:
     draws = len(values[0])  # type: ignore[arg-type]
     if not block.keeps_members(draws):
         return {}
-    # One set of uniforms for all functions: members that tie in one keep their order in the others.
-    ties = block.streams.uniforms("members", block.index, draws + 1)
     pairs = zip(values, block.strong, strict=True)
-    ranks = [positions.member_ranks(one, block.truths[k], ties) for one, k in pairs]  # type: ignore[arg-type]
+    ranks = [positions.member_ranks(one, block.truths[k]) for one, k in pairs]  # type: ignore[arg-type]
     return {"members": np.stack(ranks, axis=2)}
 
 

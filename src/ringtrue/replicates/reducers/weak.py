@@ -53,7 +53,7 @@ def _value(block: Block, k: int) -> Floats:
     if block.outputs.whole.sample is None:
         law = block.laws[k]
         assert law is not None
-        return block.outputs.from_law(law, k)
+        return np.asarray(block.outputs.from_law(law, k)[0])
     return block.evaluate(f, block.outputs.one_draw, 1)
 
 
