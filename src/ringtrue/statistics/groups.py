@@ -98,11 +98,11 @@ def score_test(values: ArrayLike, groups: ArrayLike, *, draws: int | None = None
     other, where a calibrated run would be called under-confident too often; the polynomial of order 2 looks there. The
     p-value is Bonferroni's over these nine tails. Degrees of freedom are what the kurtosis of D leaves.
 
-    Measured level at 5, 1 and 0.1 % (20 000 runs, 4000 with 1000 groups; 2, 5 and 20 replicates each; theta decides
-    nearly all of u, half of it, nearly nothing, or its width alone): at most 1.8, 0.1 and 0.01 % with 20 groups, 3.4,
-    0.7 and 0.09 % with 60, 3.9, 0.7 and 0.09 % with 100, 5.0, 1.1 and 0.12 % with 1000, and never with ten or fewer.
-    The quadratic form in all scores with Hotelling's law, which chains have, rejected 1.9 % at 1 % and 0.6 % at 0.1 %
-    with 60 groups, and is left out.
+    Measured level at 5, 1 and 0.1 % (20 000 runs, 2000 to 4000 with 1000 groups; 2, 5 and 20 replicates each; theta
+    decides nearly all of u, half of it, nearly nothing, or its width alone), the largest of all: 1.8, 0.13 and 0 % with
+    20 groups, 3.4, 0.7 and 0.09 % with 60, 3.9, 0.7 and 0.09 % with 100, 5.0, 1.2 and 0.13 % with 1000, each to within
+    the noise of its runs; with ten or fewer nothing was ever rejected. The quadratic form in all scores with
+    Hotelling's law, which chains have, rejected 1.9 % at 1 % and 0.6 % at 0.1 % with 60 groups, and is left out.
 
     Examples
     --------
@@ -164,6 +164,10 @@ def grouped_spreads_and_biases(
     of freedom that the kurtosis of these sums leaves. The ends of the spread are moved up, as for independent
     replicates, by half the variance of the logarithm of its square. No end is nearer than it would be without groups.
     Lost replicates move the ends by as much as they would without groups.
+
+    Measured coverage of 95 % intervals (150 to 300 runs each; 10 and 20 groups of 5, 100 of 5, 1000 of 2; spread 1 and
+    bias 0, or 1.3 and 0.3; dependence as for :func:`score_test`): spread 0.93 to 0.99, bias 0.92 to 0.99; of
+    :func:`grouped_share` 0.93 to 1, of :func:`grouped_distance` 0.95 to 1.
 
     Examples
     --------

@@ -169,9 +169,8 @@ def combined(
 def test_column(level: str, column: Column, test: str) -> TestRow:
     """Test that positions are uniform; that chains place the truth as each other; that truth and draws exchange."""
     if column.groups is not None:
-        # Scores of ties that were broken at random have known means, whatever the group.
-        whole, smooth = column.broken(), test == "combination" and not column.chains
-        found = groups.test(whole, whole.scores, lambda one: _tested(one, test), draws=whole.draws, smooth=smooth)
+        smooth, plain = test == "combination" and not column.chains, column.broken()
+        found = groups.test(column, plain.scores, lambda one: _tested(one, test), draws=plain.draws, smooth=smooth)
         return row_of(level, column, found, column.route)
     return row_of(level, column, _tested(column, test), column.route)
 
@@ -183,9 +182,9 @@ def _tested(column: Column, test: str) -> Any:
     if column.pool is not None and not column.lost:
         # The labels are the same for every seed: draws that exist have one p-value.
         return exchange.exchange_test(column.pool, rng=labels())
-    column = column.broken()
-    z = column.scores if column.draws is None else None
-    return uniform(column.values, z, draws=column.draws, test=test, lost=column.lost)
+    plain = column.broken()
+    z = plain.scores if plain.draws is None else None
+    return uniform(plain.values, z, draws=plain.draws, test=test, lost=column.lost)
 
 
 def row_of(level: str, column: Column, found: Any, route: str) -> TestRow:

@@ -86,8 +86,8 @@ def _open(findings: Findings) -> str:
     if ran.failures:
         return f"but {_lost(findings)}"
     if kept < 4:
-        few = counted(kept, "group" if GROUP in ran.arrays else "replicate")
-        return f"but {few} {'tells' if kept == 1 else 'tell'} next to nothing; {_more(findings)}"
+        many = counted(kept, "group" if GROUP in ran.arrays else "replicate")
+        return f"but {many} {'tells' if kept == 1 else 'tell'} next to nothing; {_more(findings)}"
     if too_slow(ran):
         return "but the chains are worth too few draws to tell how wide outputs are; run them longer, or more of them"
     if coarse := _few_valued(findings):
