@@ -192,6 +192,23 @@ def test_ks_of_ranks_far_out_is_massarts_bound() -> None:
     assert ks(np.zeros(200, int), draws=9).pvalue == pytest.approx(2 * np.exp(-2 * 200 * 0.9**2), rel=1e-9)
 
 
+@pytest.mark.parametrize(("n", "draws", "points"), [(50, None, 50), (50, 9, 9), (2000, None, 161)])
+def test_gamma_far_out_is_the_sum_over_points(n: int, draws: int | None, points: int) -> None:
+    """Where one minus a probability has no digits left, the p-value is gamma times the number of points."""
+    assert uniformity.ecdf._gamma_tail(1e-20, n, draws) == pytest.approx(points * 1e-20)
+    assert uniformity.ecdf._gamma_tail(1.0, n, draws) == 1
+
+
+def test_many_draws_are_compared_on_a_grid_of_ranks() -> None:
+    """From the outermost rank to the middle and mirrored, denser towards the ends."""
+    points = uniformity.ecdf._points(5000, 9999)
+    ranks = np.rint(10_000 * points)
+    assert points == pytest.approx(ranks / 10_000, abs=1e-15)
+    assert (ranks + ranks[::-1] == 10_000).all()
+    assert (ranks[0], ranks[len(ranks) // 2]) == (1, 5000)
+    assert 130 < len(ranks) <= 161
+
+
 def test_anderson_darling_limit() -> None:
     """The limit law has known critical points, and a known constant in its tail."""
     assert uniformity.edf._ad_limit(2.4924, 10**9) == pytest.approx(0.05, rel=1e-3)
