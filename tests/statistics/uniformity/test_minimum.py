@@ -56,7 +56,7 @@ def test_between_the_axes_factors_are_averaged() -> None:
 def test_far_out_the_factor_is_bonferronis() -> None:
     """Below the table it rises to 4 within two decades, linearly in the logarithm, and stays there."""
     last = table()[0, 100][-1]
-    assert adjusted_minimum(2e-5, 100, None) == pytest.approx(2e-5 * (last + 4) / 2)
-    assert adjusted_minimum(2e-6, 100, None) == pytest.approx(8e-6)
-    assert adjusted_minimum(1e-12, 100, None) == pytest.approx(4e-12)
+    assert adjusted_minimum(2e-5, 100, None) == pytest.approx(2e-5 * (last + 4) / 2, rel=1e-9, abs=0)
+    assert adjusted_minimum(2e-6, 100, None) == pytest.approx(8e-6, rel=1e-9, abs=0)
+    assert adjusted_minimum(1e-12, 100, None) == pytest.approx(4e-12, rel=1e-9, abs=0)
     assert adjusted_minimum(0.3, 100, 1) == 0.3  # one draw: all four are the same test

@@ -227,7 +227,24 @@ def test_finite_samples_have_stephens_modifications(n: int) -> None:
 
 def test_ks_of_ranks_far_out_is_massarts_bound() -> None:
     """Below what the recursion resolves the p-value is 2 exp(-2 n D^2): all of 200 ranks at the end, D = 0.9."""
-    assert ks(np.zeros(200, int), draws=9).pvalue == pytest.approx(2 * np.exp(-2 * 200 * 0.9**2), rel=1e-9)
+    assert ks(np.zeros(200, int), draws=9).pvalue == pytest.approx(2 * np.exp(-2 * 200 * 0.9**2), rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize(("n", "draws", "points"), [(50, None, 50), (50, 9, 9), (2000, None, 161)])
+def test_gamma_far_out_is_the_sum_over_points(n: int, draws: int | None, points: int) -> None:
+    """Where one minus a probability has no digits left, the p-value is gamma times the number of points."""
+    assert uniformity.ecdf._gamma_tail(1e-20, n, draws) == pytest.approx(points * 1e-20, rel=1e-9, abs=0)
+    assert uniformity.ecdf._gamma_tail(1.0, n, draws) == 1
+
+
+def test_many_draws_are_compared_on_a_grid_of_ranks() -> None:
+    """From the outermost rank to the middle and mirrored, denser towards the ends."""
+    points = uniformity.ecdf._points(5000, 9999)
+    ranks = np.rint(10_000 * points)
+    assert points == pytest.approx(ranks / 10_000, abs=1e-15)
+    assert (ranks + ranks[::-1] == 10_000).all()
+    assert (ranks[0], ranks[len(ranks) // 2]) == (1, 5000)
+    assert 130 < len(ranks) <= 161
 
 
 def test_anderson_darling_limit() -> None:
