@@ -8,7 +8,7 @@ FAST := not process and not paper and not site and not slow
 # Byte code must be written: without it every import of scipy takes three times as long.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check lint test-fast test-oldest docs bench clean
+.PHONY: demo test check lint test-fast test-oldest docs bench mutants clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/01_three_functions.py
@@ -42,6 +42,11 @@ BENCH ?= house studies uniformity twosample coverage paper odes runs plots repor
 bench: $(VENV)/.tools
 	for name in $(BENCH); do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
+# Small mistakes, one at a time in a copy of the source: do tests see them? It takes half an hour, and can be stopped.
+MUTANTS ?= --sample 200 --seed 0
+mutants: $(VENV)/.tools
+	$(BIN)/python -m benchmarks.mutants $(MUTANTS)
+
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[plot]'
@@ -63,4 +68,4 @@ $(VENV)/.tools: $(VENV)/.installed constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-* paper .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build site
+	rm -rf $(VENV) .venv-* .mutants paper .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build site

@@ -5,6 +5,9 @@ alternative. For every test and alternative a search with few samples finds abou
 fifth below and above, `repeats` samples each are tested, and a straight line through the probit of the power against
 sqrt(n) is read off where it crosses 80 %. Its standard error follows from the binomial errors of the three.
 
+``--tests check`` is one parameter in a check with the default family: the combination at the share that the parameter
+has of the level. What the weak test and the distance add is left out; it is little at one parameter.
+
 Whether a sample is rejected is the package's answer. Where a p-value takes milliseconds, samples are put in order of
 their statistic, along which p grows, and the place where it passes the level is found by bisection.
 """
@@ -24,6 +27,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from ringtrue.statistics import uniformity
+from ringtrue.statistics.planning import OWN_SHARE, STRONG_SHARE
 from ringtrue.statistics.uniformity.minimum import adjusted_minimum
 
 Floats = NDArray[np.float64]
@@ -118,6 +122,8 @@ def _power(test: str, sampler: Sampler, n: int, *, repeats: int, rng: np.random.
 def _rejected(test: str, z: Floats, level: float) -> NDArray[np.bool_]:
     """Say of each row whether the test rejects it."""
     n = z.shape[1]
+    if test == "check":
+        return _rejected("combination", z, level * STRONG_SHARE * OWN_SHARE)
     if test == "combination" and n <= EVERY_VALUE:
         each = optimize.brentq(lambda p: adjusted_minimum(p, n, None) - level, 1e-3 * level, level)
         return np.asarray(np.any([_rejected(component, z, each) for component in COMPONENTS], axis=0))
@@ -178,7 +184,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3000)
     parser.add_argument("--workers", type=int, default=None)
-    parser.add_argument("--tests", nargs="*", choices=ORDER, default=ORDER)
+    parser.add_argument("--tests", nargs="*", choices=(*ORDER, "check"), default=ORDER)
     arguments = parser.parse_args()
     tests, start = arguments.tests, time.perf_counter()
     print(f"replicates for {POWER:.0%} power at {LEVEL:.0%}, exact u; 3 x {arguments.repeats} samples for each number")

@@ -5,11 +5,13 @@ star marks a rate whose 99 % lower binomial bound is above what it may be.
 """
 
 import argparse
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -235,6 +237,33 @@ def ties(runs: int) -> Iterator[str]:
         yield f"  times {factor:g}, n = {n}: {100 * hits / runs:.0f}"
 
 
+# A run that is judged again and again while it grows.
+
+
+def ever(error: tuple[float, float], sizes: Sequence[int], seed: int, store: Path) -> list[set[str]]:
+    """Return the verdicts on one run at growing n, as its file remembers them and as if it did not."""
+    study = rt.Study(rt.Normal(0, 1), _model, normal(*error), batch=sizes[-1], seed=seed)
+    ran = rt.run(study, n=sizes[-1], store=store)
+    return [{rt.judge(one.part(0, n)).verdict.value for n in sizes} for one in (ran, replace(ran, stored=None))]
+
+
+def looks(runs: int) -> Iterator[str]:
+    """Looks at a run that grows: false alarms and false certificates at any of them, with a file and without memory."""
+    doubling, steady = [50 * 2**k for k in range(6)], [100 * k for k in range(1, 21)]
+    cases: list[tuple[str, tuple[float, float], list[int], str]] = [
+        ("calibrated, 6 looks, n = 50 to 1600", (1.0, 0.0), doubling, "MISCALIBRATED"),
+        ("calibrated, 20 looks, n = 100 to 2000", (1.0, 0.0), steady, "MISCALIBRATED"),
+        ("spread 1.1, 6 looks, n = 200 to 6400", (1.1, 0.0), [4 * n for n in doubling], "WITHIN_TOLERANCE"),
+        ("bias 0.1, 6 looks, n = 200 to 6400", (1.0, 0.1), [4 * n for n in doubling], "WITHIN_TOLERANCE"),
+    ]
+    yield "any look, %: at most 5 if looks are remembered"
+    for name, error, sizes, wrong in cases:
+        with tempfile.TemporaryDirectory() as folder:
+            found = [ever(error, sizes, seed, Path(folder) / f"{seed}.db") for seed in range(runs)]
+        kept, forgotten = (sum(wrong in one[j] for one in found) for j in (0, 1))
+        yield f"  {name}: {wrong} {shown(kept, runs)}; without memory {shown(forgotten, runs)}"
+
+
 # What is printed elsewhere.
 
 
@@ -257,6 +286,7 @@ SECTIONS: dict[str, Callable[[int], Iterator[str]]] = {
     "wild": wild,
     "many": many,
     "ties": ties,
+    "looks": looks,
     "inputs": inputs,
     "compare": comparing,
 }

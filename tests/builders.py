@@ -50,6 +50,14 @@ def kolmogorov(u: Floats) -> float:
     return float(max(above.max(), (1 / n - above).max()))
 
 
+def largest_excess(p: Any) -> float:
+    """Return the largest ratio of P(p <= alpha) to alpha, over all alpha below 1, of equally likely p-values."""
+    p = np.sort(np.asarray(p, float))
+    # Two ways of summing the same p-value are one p-value.
+    reached = np.searchsorted(p, p * (1 + 1e-9), side="right") / len(p)
+    return float((reached / p)[p < 1].max(initial=0.0))
+
+
 def refusal(call: Callable[[], Any], error: type[Exception] = rt.errors.InvalidStudy) -> str:
     """Return the message of the refusal."""
     with pytest.raises(error) as caught:

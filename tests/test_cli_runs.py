@@ -50,13 +50,14 @@ def finished(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_shards_are_merged_shown_and_judged(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Three shares, merged, are judged as one run is, and show says what failed."""
+    """Three shares, which are not judged, are judged as one run is when merged, and show says what failed."""
     whole = str(tmp_path / "whole.db")
     code = _exit("check", file, "--on-failure", "record", "--store", whole, "--json")
     expected = json.loads(capsys.readouterr().out)
     shards = [str(tmp_path / f"{i}.db") for i in range(3)]
     for i, shard in enumerate(shards):
-        _exit("check", file, "--on-failure", "record", "--store", shard, "--shard", f"{i}/3")
+        _runs("check", file, "--on-failure", "record", "--store", shard, "--shard", f"{i}/3")
+        assert "20 of 60 replicates" in capsys.readouterr().out
     merged = str(tmp_path / "merged.db")
     _runs("merge", merged, *shards)
     capsys.readouterr()
@@ -66,6 +67,13 @@ def test_shards_are_merged_shown_and_judged(file: str, tmp_path: Path, capsys: p
     shown = capsys.readouterr().out
     assert "60 of 60 replicates" in shown
     assert "failed in the procedure: ValueError: too large" in shown
+    assert "judged 1 time: combination at n = 60" in shown
+
+
+def test_a_share_is_not_judged(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A verdict on a share is refused, since it would be a look at the whole."""
+    assert _exit("check", file, "--store", str(tmp_path / "0.db"), "--shard", "0/3", "--json") == 3
+    assert "a share of a run is not judged" in capsys.readouterr().err
 
 
 def _runs(*arguments: str) -> None:

@@ -5,7 +5,7 @@ arrays. The names most people need; the others are in the modules named below.
 """
 
 from . import errors, planning, plots, procedures, store, testing, twosample, uniformity
-from .comparison import compare, coverage_map, sweep
+from .comparison import check_beliefs, compare, coverage_map, sweep
 from .distributions import Beta, Draws, Gamma, Gaussian, Independent, Mixture, Normal, stack
 from .execution.runs import run
 from .functions import (
@@ -22,6 +22,7 @@ from .functions import (
 )
 from .judgement.judging import check, check_draws, judge
 from .judgement.measures import measure
+from .judgement.order import independence
 from .judgement.result import Result
 from .judgement.verdict import Tolerance, Verdict
 from .question.models import contaminated
@@ -52,12 +53,14 @@ __all__ = [
     "Vectorized",
     "Verdict",
     "check",
+    "check_beliefs",
     "check_draws",
     "compare",
     "contaminated",
     "coverage_map",
     "errors",
     "identity",
+    "independence",
     "judge",
     "measure",
     "planning",

@@ -27,6 +27,7 @@ from .execution.store import Store, merge, repair
 from .export import Origin
 from .judgement.judging import judge
 from .judgement.result import Result
+from .judgement.text import counted
 from .judgement.verdict import Verdict
 from .question.study import Study, at_least
 from .replicates.record import Replicates
@@ -93,15 +94,23 @@ def check(
     """Run the study in FILE and say whether its procedure is calibrated.
 
     FILE is a Python file that defines `study` and `n`, or `belief`, `model`, `procedure` and `n` (and, if wanted, `f`,
-    `draws`, `seed`, `batch`). Exit code: 0 within tolerance, 1 miscalibrated, 2 inconclusive, 3 it could not be run.
+    `draws`, `seed`, `batch`, `datasets`). Exit code: 0 within tolerance, 1 miscalibrated, 2 inconclusive, 3 it could
+    not be run.
+    With --shard nothing is judged: merge the shares and judge the whole.
     """
+    if settings["shard"] is not None and (page is not None or as_json):
+        raise click.UsageError("a share of a run is not judged, so that --shard goes with neither --report nor --json.")
     if page is not None:
         need_place(page)  # no simulation is lost to a typo
     # What a study prints must not end up in the JSON.
     with _beside(file), contextlib.redirect_stdout(sys.stderr), _cluster(dask) as executor:
         study, many = load_study(file, n=n, seed=seed)
         replicates = run(study, n=many, executor=executor, **settings)
-        result = judge(replicates, alpha=alpha, test=test)
+        # A verdict on each share would be a look at the whole, and cost it that much of alpha.
+        result = judge(replicates, alpha=alpha, test=test) if settings["shard"] is None else None
+    if result is None:
+        _describe(settings["store"])
+        return
     _answer(result, as_json, page, settings["store"])
 
 
@@ -168,8 +177,8 @@ def _done(store: Path) -> Replicates:
         done = opened.prefix()
         if done < opened.n:
             click.echo(
-                f"ringtrue: {done} of {opened.n} replicates, those before the first missing one. A look, not an "
-                f"answer: stopping a run when a p-value pleases is not valid.",
+                f"ringtrue: {done} of {opened.n} replicates, those before the first missing one. The file remembers "
+                f"this look, and later ones have less of alpha.",
                 err=True,
             )
         if done == 0:
@@ -181,8 +190,7 @@ def _done(store: Path) -> Replicates:
 @STORE
 def show(store: Path) -> None:
     """Say how far the run in STORE is, how fast, and what failed; it may be going on."""
-    with Store.read(store) as opened:
-        click.echo(described(opened))
+    _describe(store)
 
 
 @cli.command("merge")
@@ -191,8 +199,7 @@ def show(store: Path) -> None:
 def merge_command(out: Path, stores: tuple[Path, ...]) -> None:
     """Put the shards STORES together in OUT, which must not exist."""
     merge(stores, out)
-    with Store.read(out) as opened:
-        click.echo(described(opened))
+    _describe(out)
 
 
 @cli.command("repair")
@@ -216,8 +223,25 @@ def plan_command(spread: float | None, bias: float | None, power: float, alpha: 
     click.echo(str(plan(spread=spread, bias=bias, power=power, alpha=alpha, draws=draws)))
 
 
+def _print_claims(context: Any, option: Any, wanted: bool) -> None:
+    """Print the index of the paper's statements, and stop."""
+    if wanted:
+        from .paper import claims
+
+        click.echo(claims.text())
+        context.exit()
+
+
 @cli.command()
 @click.argument("name")
+@click.option(
+    "--list",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_claims,
+    help="Print every statement of the paper with the command that shows it.",
+)
 @click.option("--scale", type=float, help="Share of the paper's realisations; 1 is the paper's. Default: a quick look.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("-o", "--out", type=click.Path(path_type=Path), default=Path("paper"), show_default=True, help="Folder.")
@@ -235,6 +259,11 @@ def paper(name: str, scale: float | None, seed: int, out: Path) -> None:
     click.echo(f"The figures are in {out.resolve()}; open {out / 'index.html'}.")
 
 
+def _describe(store: Path) -> None:
+    with Store.read(store) as opened:
+        click.echo(described(opened))
+
+
 def described(store: Store) -> str:
     """Say how far a stored run is, in a few lines."""
     state = store.progress()
@@ -246,6 +275,9 @@ def described(store: Store) -> str:
     lines.append(f"{duration(state.seconds)} of computing{written}")
     names = ", ".join(function.name for function in store.header.functions)
     lines.append(f"test functions: {names}; seed {store.header.seed}")
+    if store.looks:
+        looked = ", ".join(f"{one['test']} at n = {one['n']}" for one in store.looks)
+        lines.append(f"judged {counted(len(store.looks), 'time')}: {looked}")
     causes = Counter((failure.stage, failure.error) for failure in store.failures())
     lines.extend(f"  {many} failed in the {stage}: {error}" for (stage, error), many in causes.most_common())
     return "\n".join(lines)

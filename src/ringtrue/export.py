@@ -348,7 +348,7 @@ def _attributes(source: Result | Replicates) -> dict[str, Any]:
     }
     if isinstance(source, Result):
         found |= {"verdict": source.verdict.name, "sentence": clean(source.sentence), "pvalue": source.pvalue}
-        found |= {"alpha": source.alpha}
+        found |= {"alpha": source.alpha, "alpha_of_this_look": source.spent}
     return found
 
 

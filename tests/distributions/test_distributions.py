@@ -229,10 +229,39 @@ def test_log_density_of_a_mixture_of_vectors_is_the_joint_one() -> None:
         assert LogDensity().evaluate(np.array(theta), Context(0, output=mixture)) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_a_normal_without_spread_is_a_point_mass(zero: float) -> None:
+    """All of the probability is at the mean: below, at and above it everything is known by hand."""
+    law, x = Normal(3.0, zero), np.array([2.0, 3.0, 5.0])
+    assert law.atoms
+    assert law.cdf(x).tolist() == [0, 1, 1]
+    assert law.cdf_left(x).tolist() == [0, 0, 1]
+    assert law.sf(x).tolist() == [1, 0, 0]
+    assert np.exp(law.log_tails(x)).tolist() == [[0, 1, 1], [1, 0, 0]]
+    assert law.zscore(x).tolist() == [-np.inf, 0, np.inf]
+    assert law.crps(x).tolist() == [1, 0, 2]
+    assert law.log_density(x).tolist() == [-np.inf, 0, -np.inf]
+    assert law.ppf([0.0, 0.3, 1.0]).tolist() == [3, 3, 3]
+    assert np.isnan(law.ppf(np.nan))
+    assert law.sample(4, np.random.default_rng(0)).tolist() == [3, 3, 3, 3]
+    assert [float(end) for end in law.central(0.9)] == [3, 3]
+    assert np.isnan(Normal(np.nan, zero).cdf(3.0))
+
+
+def test_a_point_mass_leaves_its_batch_alone() -> None:
+    """What normals say beside a point mass is, to the bit, what they say without it."""
+    mean, sd, x = np.array([0.0, 1.0, -2.0]), np.array([1.0, 0.0, 1e-3]), np.array([0.4, 1.0, 7.0])
+    keep = [0, 2]
+    whole, rest = Normal(mean, sd), Normal(mean[keep], sd[keep])
+    for name in ("cdf", "cdf_left", "sf", "zscore", "crps", "log_density", "mahalanobis"):
+        assert np.array_equal(getattr(whole, name)(x)[keep], getattr(rest, name)(x[keep])), name
+    assert np.array_equal(whole.ppf(0.2)[keep], rest.ppf(0.2))
+    assert not rest.atoms
+
+
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: Normal(0, 0),
         lambda: Normal([0, 1], [1, -1]),
         lambda: Beta(0, 1),
         lambda: Beta(1, [-1, 2]),

@@ -11,6 +11,7 @@ from ringtrue.errors import ReplicateFailed
 from ringtrue.execution.store import recompute
 from ringtrue.judgement.column import columns_of
 from ringtrue.replicates.record import join
+from ringtrue.statistics import chains as statistics
 from tests.builders import refusal, says
 from tests.replicates.test_chains import ar1
 
@@ -225,3 +226,16 @@ def test_chains_of_a_discrete_quantity_may_stay_where_they_are() -> None:
     rng = np.random.default_rng(0)
     result = check((rng.random(200) < 0.02) * 1.0, (rng.random((200, 2, 20)) < 0.02) * 1.0)
     assert "never moves" not in result.sentence
+
+
+@pytest.mark.parametrize(("pvalue", "stops"), [(0.99e-6, True), (1.01e-6, False)])
+def test_the_call_stops_at_a_false_alarm_rate_of_one_in_a_million(
+    pvalue: float, stops: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below 1e-6 neighbouring draws are called alike, and not above."""
+    theta, draws = chains(30, (1, 9), 0.0)
+    monkeypatch.setattr(statistics, "serial_dependence", lambda serial: statistics.Dependence(pvalue, 1, 0, 0.5))
+    if stops:
+        says(refusal(lambda: rt.check_draws(theta, draws[:, 0])), "neighbouring draws of 'theta' have rank correlation")
+    else:
+        assert rt.check_draws(theta, draws[:, 0]).pvalue > 0

@@ -156,6 +156,15 @@ def test_a_miss_by_few_sd_is_not_far_among_draws() -> None:
         assert (far[1].count if far else None) == count
 
 
+def test_the_farthest_of_many_columns_must_be_farther() -> None:
+    """A miss of six sd in a thousand replicates is far in one test function, and by chance in one of a thousand."""
+    ranks = np.arange(1000) % 100
+    truth = np.where(np.arange(1000) == 99, 6.0, 0.0)
+    ran = _among(ranks, 99, truth=truth, mean=0 * truth, sd=0 * truth + 1)
+    assert far_out(ran) is not None
+    assert far_out(ran, among=1000) is None
+
+
 def test_an_sd_of_nothing_makes_no_outliers() -> None:
     """Where the sd underflowed to 0 a miss is not known, and the others are what they are."""
     sd = np.where(np.arange(500) % 2, 0.0, 1.0)

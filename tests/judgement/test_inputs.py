@@ -171,7 +171,9 @@ def test_a_mistake_in_arrays_is_named_first(mistake: Callable[[Any], Given], pat
     result = rt.check_draws(**mistake(np.random.default_rng(1)))
     says(first_sentence(result), f"^{FIRST}.*{pattern}")
     assert len(result.suspicions) == 1
-    assert result.sentence.splitlines()[1].startswith(("MISCALIBRATED", "INCONCLUSIVE"))
+    verdict = result.sentence.splitlines()[1]
+    assert verdict.startswith(("MISCALIBRATED", "INCONCLUSIVE"))
+    assert not any(word in verdict for word in ("ultiply", "sd times", "tails", "of their sd", "-confident"))
 
 
 # Mistakes in a study.

@@ -3,18 +3,15 @@
 import json
 import re
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 import ringtrue as rt
-from ringtrue.judgement.levels import evidence
-from ringtrue.procedures import DataAgnostic, Inflated, LinearGaussian, Mirrored, NormalMean, Richardson
-from ringtrue.replicates.given import replicates_from_draws
+from ringtrue.procedures import DataAgnostic, Inflated, Mirrored, NormalMean, Richardson
 from ringtrue.replicates.record import Replicates
 from ringtrue.statistics import uniformity
 
@@ -267,88 +264,6 @@ def test_tolerance_is_the_users_to_set() -> None:
     assert rt.judge(ran).verdict is rt.Verdict.MISCALIBRATED
     wide = rt.Tolerance(spread=0.3, bias=0.3, coverage=0.2, distance=0.2)
     assert rt.judge(ran, tolerance=wide).verdict is rt.Verdict.WITHIN_TOLERANCE
-
-
-@cache
-def seeded_pvalues() -> tuple[Floats, Floats]:
-    """Return the verdict's p-values of a calibrated two-dimensional study over 300 seeds, and the smallest raw ones."""
-    regression = LinearGaussian([[1.0, 0.5], [0.0, 1.0]])
-    belief = rt.Gaussian([0.0, 0.0], np.eye(2))
-    found = [
-        rt.check(belief, regression.simulate, regression, n=40, batch=40, draws=19, seed=seed) for seed in range(300)
-    ]
-    smallest = [min(row.pvalue for row in result.tests) for result in found]
-    return np.array([result.pvalue for result in found]), np.array(smallest)
-
-
-@pytest.mark.slow
-def test_the_verdict_holds_its_level() -> None:
-    """Over four test functions, two levels and a joint test, a calibrated procedure is rejected at most at alpha.
-
-    False alarm below 1e-6: the number of rejections is at most Binomial(300, 0.1). Detects (twin below) p-values that
-    are not adjusted.
-    """
-    assert (seeded_pvalues()[0] <= 0.1).sum() <= stats.binom.isf(1e-6, 300, 0.1)
-
-
-@pytest.mark.slow
-def test_without_adjustment_the_level_would_not_hold() -> None:
-    """The broken twin: the smallest raw p-value over the same test functions exceeds the same limit."""
-    assert (seeded_pvalues()[1] <= 0.1).sum() > stats.binom.isf(1e-6, 300, 0.1)
-
-
-def null_draws(seed: int, n: int, draws: int) -> tuple[Floats, Floats]:
-    """Return truths and exchangeable draws in three correlated dimensions."""
-    rng = np.random.default_rng(seed)
-    mixing = np.array([[1.0, 0.9, 0.8], [0.0, 0.5, 0.5], [0.0, 0.0, 0.3]])
-    members = rng.normal(size=(n, 1, 3)) + rng.normal(size=(n, draws + 1, 3)) @ mixing
-    return members[:, 0], members[:, 1:]
-
-
-def strong_pvalue(theta: Floats, draws: Floats, f: Any = None, test: str = "combination") -> tuple[float, Replicates]:
-    """Return the p-value of the strong level, without sizes and a sentence, and what it rests on."""
-    ran = replicates_from_draws(theta, draws, f=f)
-    (found,), _ = evidence(ran, test=test)
-    assert found.level == "strong"
-    return found.pvalue, ran
-
-
-@pytest.mark.slow
-def test_joint_p_value_of_draws_holds_its_level() -> None:
-    """The label-randomised route of check_draws rejects a calibrated sampler at most at alpha.
-
-    False alarm below 1e-6 as above, Binomial(200, 0.1).
-    """
-    p = [strong_pvalue(*null_draws(seed, 40, 9))[0] for seed in range(200)]
-    assert (np.array(p) <= 0.1).sum() <= stats.binom.isf(1e-6, 200, 0.1)
-
-
-@pytest.mark.slow
-def test_best_of_spends_replicates_on_choosing() -> None:
-    """BestOf tests its choice on replicates that did not make it; testing on the same ones would not hold its level.
-
-    False alarm below 1e-6: rejections at 10 % over 200 seeds against Binomial(200, 0.1); the twin re-uses the choice's
-    own half. Neyman's test is the quickest; choosing and testing do not ask which it is.
-    """
-    limit = stats.binom.isf(1e-6, 200, 0.1)
-    honest, reused = 0, 0
-    family = [rt.Linear(w, f"direction {j}") for j, w in enumerate(np.random.default_rng(0).normal(size=(30, 3)))]
-    for seed in range(200):
-        p, ran = strong_pvalue(*null_draws(seed, 60, 9), rt.BestOf(family), "neyman")
-        honest += p <= 0.1
-        reused += min(uniformity.neyman(ran.rank[:30, k], draws=9).pvalue for k in range(30)) <= 0.1
-    assert honest <= limit < reused
-
-
-@pytest.mark.slow
-def test_several_splits_are_combined_validly() -> None:
-    """BestOf with several splits still holds its level (Binomial(100, 0.1) at 1e-6) and sees a gross error."""
-    family = [rt.Coordinate(index=(j,)) for j in range(3)]
-    several = rt.BestOf(family, splits=8)
-    p = [strong_pvalue(*null_draws(seed, 40, 9), several, "neyman")[0] for seed in range(100)]
-    assert (np.array(p) <= 0.1).sum() <= stats.binom.isf(1e-6, 100, 0.1)
-    theta, draws = null_draws(1, 200, 9)
-    assert rt.check_draws(3 * theta, draws, f=several).levels["strong"].pvalue < 1e-6
 
 
 def test_lost_replicates_leave_the_worst_case() -> None:

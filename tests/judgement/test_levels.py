@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from scipy import special
 
 import ringtrue as rt
 from ringtrue.export import document
@@ -12,7 +13,7 @@ from ringtrue.judgement import levels as package
 from ringtrue.judgement.levels import Evidence, budget, chain, level_of, levels
 from ringtrue.report import content
 
-from ..builders import grid, replicates
+from ..builders import grid, normal, replicates, scores
 
 #: A level that rejects everything; what is missing is its share of the error.
 TOY = '''
@@ -98,6 +99,15 @@ def test_the_toy_is_gone() -> None:
 def test_the_chain_of_implications() -> None:
     """exact implies auto implies strong implies reversible implies weak."""
     assert [level.name for level in chain()] == ["exact", "auto", "strong", "reversible", "weak"]
+    assert [level.implied for level in chain()] == [0, 1, 2, 3, 4]
+
+
+def test_the_weak_level_never_leads() -> None:
+    """Where strong and weak reject, the sentence begins with strong, although the weak p-value is smaller."""
+    z, drawn = 1.2 * normal(400), 3 * normal(400)
+    result = rt.judge(scores(z, weak_u=special.ndtr(drawn), weak_z=drawn, weak_value=drawn))
+    assert result.levels["weak"].pvalue < result.levels["strong"].pvalue < 0.01
+    assert result.sentence.startswith("MISCALIBRATED (strong, p = ")
 
 
 def test_what_a_function_sees_decides_of_which_level_it_speaks() -> None:

@@ -19,7 +19,7 @@ from ringtrue.replicates.record import Failure, Replicates
 from ringtrue.statistics import effects
 from ringtrue.statistics.effects import Interval
 
-from ..builders import BELIEF, SD, checked, column, replicates
+from ..builders import BELIEF, SD, checked, column, normal, ranked, replicates, scores
 
 Floats = NDArray[np.float64]
 
@@ -211,6 +211,16 @@ def test_largest_is_the_largest() -> None:
     )
 
 
+def test_joint_distance_among_few_draws_is_that_of_a_share() -> None:
+    """With one draw the empirical law has one free share: of two equal functions the interval is 1.96 of its errors."""
+    halves = np.repeat([[0, 0], [1, 1]], 200, axis=0)
+    row = over_family(ranked(halves, 1), confidence=0.95)[-1]
+    error = 0.5 / math.sqrt(400)
+    # A quantile of 1000 draws has a standard error of 0.07; six are 1e-9 of chance. Massart's bound is 2.96 errors.
+    assert (row.name, row.estimate, row.low) == ("largest KS distance", 0, 0)
+    assert row.high == pytest.approx(1.96 * error, abs=6 * 0.07 * error)
+
+
 @pytest.mark.slow
 def test_joint_intervals_cover_and_single_ones_would_not() -> None:
     """Over ten independent functions the largest |bias| covers; the broken twin, unadjusted, covers 0.95^10 = 0.60.
@@ -373,3 +383,14 @@ def test_a_useful_procedure_is_not_flagged() -> None:
     single = measure(result, confidence=0.99).row("skill", "theta")
     assert (row.low, row.high) == (single.low, single.high)
     assert not row.certified
+
+
+def test_heavy_tails_are_noted_where_numbers_are_printed() -> None:
+    """Scores of t with 3 degrees of freedom have a note in results and measures; normal ones and ranks have none."""
+    heavy = scores(stats.t.ppf((np.arange(500) + 0.5) / 500, 3) / 3**0.5)
+    for shown in (rt.judge(heavy), rt.measure(heavy)):
+        assert "theta: exact scores have heavy tails" in str(shown)
+    calm = scores(normal(500))
+    assert "heavy tails" not in f"{rt.judge(calm)}{rt.measure(calm)}"
+    ranks = ranked(np.arange(500) % 20, 19, names=["theta"])
+    assert "heavy tails" not in str(rt.judge(ranks))

@@ -109,9 +109,9 @@ def test_disagreement_is_said(data: dict[str, Any]) -> None:
 
 
 def test_lines_name_every_setting(data: dict[str, Any]) -> None:
-    """There is one line per row, between a head and four sentences."""
+    """There is one line per row, between a head and six sentences."""
     said = abc.lines(data)
-    assert len(said) == 2 + len(data["rows"]) + 4
+    assert len(said) == 2 + len(data["rows"]) + 6
     assert "weak n = 2,000" in said[0]
     assert max(map(len, said)) < 200
 
@@ -126,3 +126,11 @@ def test_figure_shows_curves_null_and_sizes(data: dict[str, Any]) -> None:
     assert all(len(panel.lines) == 3 and panel.get_legend() for panel in panels[:3])
     assert all(panel.get_yscale() == "log" for panel in panels[3:])
     assert any("seed 3" in text.get_text() and "2,000" in text.get_text() for text in figure.texts)
+
+
+@pytest.mark.parametrize(("second", "word"), [(0.2, "a dip"), (0.05, "no dip")])
+def test_the_dip_is_said_of_the_numbers(second: float, word: str) -> None:
+    """Whether the smallest tolerance is nearer to calibrated than the next follows from both statistics."""
+    rows = [{"algorithm": "ABC", "level": "weak", "eps": eps, "ks": ks} for eps, ks in ((1, 0.1), (2, second))]
+    assert abc._dip(rows, "weak")[0].endswith(f", {word}.")
+    assert abc._dip(rows[:1], "weak") == []

@@ -91,3 +91,32 @@ def test_figure(data: dict[str, Any]) -> None:
     figure = gp.draw(data)
     assert len(figure.axes) == 4
     assert figure.get_size_inches()[0] <= 7.2
+
+
+def test_sizes_of_the_panel_are_experiments_of_their_own(replicates: rt.Replicates) -> None:
+    """The first S replicates of a repetition give what a repetition of that size gives; the other half does not."""
+    whole = replicates.pick(slice(0, 300))
+    for size in (10, 40, 150):
+        found = gp._repetition(whole.pick(slice(0, size)), size // 2)
+        assert gp._prefix(whole, size) == pytest.approx((found["log_p"], found["log_p_base"]))
+    assert gp._prefix(whole, 150)[0] != pytest.approx(gp._repetition(whole.pick(slice(0, 300)), 150)["log_p"])
+
+
+def test_the_panel_has_all_sizes_of_the_text(data: dict[str, Any]) -> None:
+    """S goes from 10 to 150."""
+    assert [row["S"] for row in data["panel"]] == list(range(10, 151, 10))
+
+
+@pytest.mark.parametrize(
+    ("better", "expected"),
+    [
+        ([20, 100], "smaller mean at every S"),
+        ([], "larger mean at every S"),
+        ([100], "smaller mean at S = 100, not at S = 20"),
+    ],
+)
+def test_the_title_follows_from_the_numbers(data: dict[str, Any], better: list[int], expected: str) -> None:
+    """Who wins is said of the rows at hand, in the lines and over the panel."""
+    rows = [{**data["rows"][0], "S": s, "log_p": -2.0 if s in better else -1.0, "log_p_base": -1.5} for s in (20, 100)]
+    assert expected in gp._winner(rows)
+    assert expected in gp.draw({**data, "rows": rows}).axes[2].get_title(loc="left")

@@ -84,3 +84,12 @@ def test_tolerance_shrinks_error_and_sd_alike() -> None:
     assert errors[0] / errors[-1] > 1e3
     assert len(tolerances.lines(found)) == 2 + len(found["rows"])
     assert len(tolerances.draw(found).axes) == 4
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [(0.043, "0.043"), (6e-4, "$6 \\cdot 10^{-4}$"), (9.6e-5, "$1 \\cdot 10^{-4}$"), (0.0, "$10^{-300}$ or less")],
+)
+def test_small_p_values_are_rounded(p: float, text: str) -> None:
+    """The figure's labels are rounded to a digit, and not cut off to a power of ten."""
+    assert odes._number(p) == text

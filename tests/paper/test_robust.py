@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from ringtrue.paper import robust
 
@@ -37,6 +38,32 @@ def test_calibrated_without_outliers() -> None:
     """Bayes without outliers has distance 0, whatever the belief."""
     assert robust.exact_distance(0.0, 1.0, 3.0) < 1e-12
     assert robust.exact_distance(0.0, 1.0, 9.0) < 1e-12
+
+
+@pytest.mark.parametrize("power", robust.POWERS)
+@pytest.mark.parametrize("eps", [0.0, 0.1, 0.5, 1.0])
+def test_weak_distances_are_those_of_simulated_draws(power: float, eps: float) -> None:
+    """One draw of each output has the averaged law, by a simulation that knows no mixture; that of another has not."""
+    rng, n = np.random.default_rng(5), 400_000
+    theta = np.sqrt(3) * rng.standard_normal(n)
+    y = np.where(rng.random(n) < eps, 5.0, theta) + rng.standard_normal(n)
+    weight = 3 * power / (1 + 3 * power)
+    drawn = weight * y + np.sqrt(3 / (1 + 3 * power)) * rng.standard_normal(n)
+    statistic = stats.kstest(drawn / np.sqrt(3), "norm").statistic
+    # Massart: two ECDFs differ by more than 2.7 / sqrt(n) with a chance of 2 exp(-2 * 2.7^2) = 9e-7.
+    assert abs(statistic - robust.exact_distance(eps, power, of=robust.averaged)) < 2.7 / np.sqrt(n)
+    if eps == 1:
+        assert abs(statistic - robust.exact_distance(eps, 1.0 if power < 1 else 0.1, of=robust.averaged)) > 0.1
+
+
+def test_weak_crossings() -> None:
+    """Without outliers fractional posteriors are not weakly calibrated and Bayes is; at the crossing they are equal."""
+    for power in robust.POWERS[1:]:
+        share = robust.crossing(power, of=robust.averaged)
+        both = [robust.exact_distance(share, t, of=robust.averaged) for t in (1.0, power)]
+        assert both[0] == pytest.approx(both[1], abs=1e-7)
+        assert robust.exact_distance(0.0, power, of=robust.averaged) > 0.02
+    assert robust.exact_distance(0.0, 1.0, of=robust.averaged) < 1e-12
 
 
 def test_where_chi2_is_blind() -> None:

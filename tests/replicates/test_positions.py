@@ -240,6 +240,21 @@ def test_an_atom_in_a_continuous_law() -> None:
     assert position["z"] == pytest.approx(special.ndtri(position["u"]), abs=1e-9)
 
 
+def test_point_masses_have_a_place_among_normals() -> None:
+    """At its point u is V, exactly uniform; beside it u is at the edge; the others are what they are alone."""
+    mean, sd = np.array([0.0, 3.0, 3.0, 3.0, 0.0]), np.array([1.0, 0.0, 0.0, 0.0, 1.0])
+    truth, v = np.array([0.7, 3.0, 2.0, 4.0, 50.0]), np.array([0.1, 0.25, 0.25, 0.25, 0.1])
+    position = known(Normal(mean, sd), truth, v)
+    assert position["u"][1:4].tolist() == [0.25, EDGE, 1 - EDGE]
+    assert position["z"][1:4].tolist() == [special.ndtri(0.25), -np.inf, np.inf]
+    alone = known(Normal(mean[[0, 4]], sd[[0, 4]]), truth[[0, 4]], v[[0, 4]])
+    assert np.array_equal(position["u"][[0, 4]], alone["u"])
+    assert np.array_equal(position["z"][[0, 4]], alone["z"])
+    assert position["z"][4] == 50.0
+    for x, u in ((3.0, 0.25), (2.0, EDGE), (4.0, 1 - EDGE)):
+        assert known(Normal(3.0, 0.0), np.array(x), np.array(0.25))["u"] == u
+
+
 def test_mixture_output_is_known() -> None:
     """Batches of mixtures go the exact route like any law."""
     batch = stack([Mixture([Normal(m, 1), Normal(-m, 1)]) for m in (1.0, 2.0)])

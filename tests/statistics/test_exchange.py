@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from itertools import product
+from math import log, sqrt
 from typing import Any, cast
 
 import numpy as np
 import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special, stats
 
 from ringtrue.statistics import exchange
 from ringtrue.statistics.exchange import exchange_test, label_randomised
@@ -327,3 +328,44 @@ def test_no_randomisation_is_refused() -> None:
     """At least one labelling is needed."""
     with pytest.raises(ValueError, match="randomisations must be a whole number, at least 1"):
         label_randomised(np.array([[[0], [1]]]), rng=np.random.default_rng(0), randomisations=0)
+
+
+def evidence_by_hand(counts: Any) -> float:
+    """Return minus the log of the smallest of four p-values of ranks with these counts."""
+    size, n = len(counts), sum(counts)
+    normal = stats.norm.ppf(np.arange(1, size + 1) / (size + 1))
+    found = []
+    for score in (normal, normal**2):
+        z = (counts @ score - n * score.mean()) / (sqrt(n) * score.std())
+        found.append(2 * stats.norm.sf(abs(z)))
+    # What polynomials of order four explain of the counts, in units of their variance.
+    powers = np.vander(np.arange(size) - (size - 1) / 2, 5)
+    off = counts - n / size
+    fitted = powers @ np.linalg.lstsq(powers, off, rcond=None)[0]
+    found.append(stats.chi2.sf(fitted @ fitted * size / n, 4))
+    t = np.arange(1, size) / size
+    share = np.cumsum(counts)[:-1] / n
+    b = sqrt(max(2 * n * (special.rel_entr(share, t) + special.rel_entr(1 - share, 1 - t)).max(), 1))
+    # Miller and Siegmund (1982), for a bridge between t1 = 1 / size and 1 - t1: the log odds ratio is 2 log(size - 1).
+    found.append(stats.norm.pdf(b) * ((b - 1 / b) * 2 * log(size - 1) + 4 / b))
+    return -log(min(1, *found))
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [2, 3, 4, 5, 6, 7, 8],  # location
+        [9, 4, 2, 2, 2, 5, 9],  # spread
+        [0, 10, 2, 2, 11, 3, 3],  # shape
+        [20, 2, 6, 5, 6, 5, 4],  # a heap at one end
+        [5, 5, 5, 5, 5, 5, 5],
+    ],
+)
+def test_evidence_is_the_best_of_four_known_tests(counts: list[int]) -> None:
+    """Location, spread, a smooth test of order four, and the largest gap with Miller and Siegmund's tail."""
+    members = np.zeros((sum(counts), len(counts), 1), np.int64)
+    found = exchange._evidence(np.array([[counts]], float), exchange._Scale.of(members, None))
+    assert found.shape == (1, 1)
+    assert found[0, 0] == pytest.approx(evidence_by_hand(np.array(counts)), rel=1e-9, abs=1e-12)
+    gap = exchange._log_gap(np.array([[counts]], float), sum(counts))
+    assert gap.max() <= 0

@@ -114,6 +114,14 @@ def test_ks_limit_meets_the_recursion_where_it_takes_over(n: int, m: int) -> Non
     assert stats.kstwobign.sf(2.0) != pytest.approx(exact, rel=3e-3)
 
 
+@pytest.mark.parametrize(("n", "m"), [(300, 500), (500, 300)])
+def test_ks_limit_is_near_the_recursion_at_small_sizes(n: int, m: int) -> None:
+    """With Hodges' move of the boundary the limit law is within 1 % of the exact p-value at 800 points."""
+    for h in (120, 150, 200):
+        exact = twosample._ks_recursion(h, n, m, np.ones(n + m, dtype=np.bool_))
+        assert twosample._ks_limit(h, n, m) == pytest.approx(exact, rel=0.01)
+
+
 def test_ks_is_never_zero_and_at_most_one() -> None:
     """A p-value below the smallest number is reported as that number, and equal samples give one."""
     for m in (20_000, 20_001):
@@ -293,3 +301,23 @@ def test_bad_options_are_refused() -> None:
         energy(two, two, rng=rng, permutations=0)
     with pytest.raises(ValueError, match="bandwidth must be positive and finite, got 0"):
         mmd(two, two, rng=rng, bandwidth=0)
+
+
+def test_only_rounding_is_a_tie(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The p-value is the share of labellings, the true one among them, that reach the statistic to 1e-5 of their sd.
+
+    Samples whose statistics are all tiny: a tolerance that does not shrink with them would call all of them tied.
+    """
+    seen = []
+
+    def kept(points: Any, signs: Any, kernel: Any) -> Any:
+        seen.append(1e-3 * discrepancies(points, signs, kernel))
+        return seen[-1]
+
+    discrepancies = twosample._discrepancies
+    monkeypatch.setattr(twosample, "_discrepancies", kept)
+    rng = np.random.default_rng(5)
+    found = energy(rng.normal(size=30), rng.normal(size=30), rng=rng)
+    # No two of them are nearer than that but for equal ones.
+    assert found.pvalue == np.mean(seen[0] >= seen[0][0] - 1e-5 * seen[0].std())
+    assert 0.01 < found.pvalue < 0.99

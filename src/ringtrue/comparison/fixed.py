@@ -91,7 +91,9 @@ def _at(study: Study, theta: Any, i: int, n: int, settings: RunSettings) -> Repl
     """Run the study with theta held fixed, the i-th of them."""
     with noted(f"theta = {theta!r}"):
         # Each theta has a seed of its own: with the same noise at all of them the errors of a map would go together.
-        asked = replace(study, f=study.functions, truth=Fixed(theta), seed=study.seed + i, batch=study.batch and n)
+        asked = replace(
+            study, f=study.functions, truth=Fixed(theta), seed=study.seed + i, batch=study.batch and n, datasets=1
+        )
         # The seed depends on the place in the list, and so does what is in the file.
         return run(asked, n=n, **own_store(settings, f"{i}_{theta}"))
 

@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import InvalidStudy
 from ..execution.runs import run
 from ..judgement.column import strong_columns
+from ..judgement.groups import one_of_each
 from ..judgement.judging import CheckSettings, judge, need_settings, split
 from ..judgement.result import Result
 from ..judgement.text import table
@@ -138,6 +139,9 @@ def compare(
     infinite; coverage bounds the divergence from below where the spread is unbounded. It sees spread and bias only, on
     average over test functions.
 
+    Of replicates that share a theta (``datasets=``) one of each is compared, the same for all procedures; the results
+    of each are of all replicates.
+
     To differ is less than to be ahead. Scores of spread 1 and 1.1 on the same 200 datasets differ beyond doubt, but
     0.95 and 1.05 would look nearly the same: even the best test of which is nearer to calibrated finds it in 17 % of
     runs at 95 %, since P(X > 0.91 q) = 0.17 for chi-squared X with 200 degrees of freedom and 97.5 % quantile q.
@@ -172,7 +176,8 @@ def compare(
     ran = {name: _replicates(name, study, n, running) for name, study in studies.items()}
     _need_pairs(ran)
     results = {name: judge(one, **judging) for name, one in ran.items()}
-    return _compared(ran, results, confidence)
+    # Paired differences need independent pairs: of groups, the same replicate of each for all procedures.
+    return _compared({name: one_of_each(one) for name, one in ran.items()}, results, confidence)
 
 
 def _need_takers(procedures: Iterable[Any], **given: Any) -> None:
@@ -191,7 +196,10 @@ def _study(procedure: Any, belief: Any, model: Any, asking: Any) -> Study:
 
 def _need_alike(studies: Mapping[str, Study]) -> None:
     """Refuse studies that cannot be paired, as far as that shows before they run."""
-    asked = [(one.seed, one.batch, [(f.name, f.kind, f.sees) for f in one.functions]) for one in studies.values()]
+    asked = [
+        (one.seed, one.batch, one.datasets, [(f.name, f.kind, f.sees) for f in one.functions])
+        for one in studies.values()
+    ]
     if any(one != asked[0] for one in asked):
         raise InvalidStudy(_UNLIKE)
 

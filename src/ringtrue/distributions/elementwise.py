@@ -57,12 +57,14 @@ class Elementwise(Law, Distribution):
 
 @dataclass(frozen=True, eq=False)
 class Normal(Elementwise):
-    """Independent normals with the given means and standard deviations.
+    """Independent normals with the given means and standard deviations; one of 0 makes a point mass.
 
     Examples
     --------
     >>> float(Normal(0, 2).cdf(0))
     0.5
+    >>> Normal(3, 0).cdf([2.9, 3.0]).tolist()
+    [0.0, 1.0]
     """
 
     mean: Numbers = 0.0
@@ -72,29 +74,55 @@ class Normal(Elementwise):
         for name in ("mean", "sd"):  # an infinite parameter must not pass for a saturated u
             if not np.isfinite(value := getattr(self, name)).all():
                 object.__setattr__(self, name, np.where(np.isfinite(value), value, np.nan))
-        if (self.sd <= 0).any():
-            raise ValueError(f"Normal needs a positive standard deviation, but sd = {_smallest(self.sd)} arrived.")
+        if (self.sd < 0).any():
+            raise ValueError(
+                f"Normal needs sds that are positive, or 0 for a point mass, but sd = {_smallest(self.sd)} arrived."
+            )
+
+    @cached_property
+    def atoms(self) -> bool:
+        """Whether a standard deviation is 0."""
+        return bool((self.sd == 0).any())
 
     def zscore(self, x: ArrayLike) -> Floats:
-        """Return (x - mean) / sd."""
-        return np.asarray((np.asarray(x, float) - self.mean) / self.sd)
+        """Return (x - mean) / sd; at a point mass 0, and beside it an infinity."""
+        return self._score(x, 0.0)
+
+    def _score(self, x: ArrayLike, on_atom: float) -> Floats:
+        """Return normal scores, with that of a point mass at its own point given."""
+        away = np.asarray(x, float) - self.mean
+        if not self.atoms:
+            return np.asarray(away / self.sd)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # The absolute value, because a variance that was rounded to -0 has a root of -0.
+            return np.where((away == 0) & (self.sd == 0), on_atom, away / np.abs(self.sd))
 
     def cdf(self, x: ArrayLike) -> Floats:
         """Return P(X <= x)."""
-        return np.asarray(special.ndtr(self.zscore(x)))
+        return np.asarray(special.ndtr(self._score(x, np.inf)))
+
+    def cdf_left(self, x: ArrayLike) -> Floats:
+        """Return P(X < x)."""
+        return np.asarray(special.ndtr(self._score(x, -np.inf)))
 
     def sf(self, x: ArrayLike) -> Floats:
         """Return P(X > x)."""
-        return np.asarray(special.ndtr(-self.zscore(x)))
+        return np.asarray(special.ndtr(-self._score(x, np.inf)))
 
     def log_tails(self, x: ArrayLike) -> tuple[Floats, Floats]:
         """Return log P(X <= x) and log P(X > x), however small."""
-        z = self.zscore(x)
+        z = self._score(x, np.inf)
         return np.asarray(special.log_ndtr(z)), np.asarray(special.log_ndtr(-z))
 
     def ppf(self, p: ArrayLike) -> Floats:
         """Return the quantile."""
-        return np.asarray(self.mean + self.sd * special.ndtri(p))
+        with np.errstate(invalid="ignore"):  # 0 times infinity, at the ends of a point mass
+            reach = self.sd * special.ndtri(p)
+        return np.asarray(self.mean + self._or_at_point(np.where(np.isnan(p), np.nan, 0.0), reach))
+
+    def _or_at_point(self, value: Floats, otherwise: Floats) -> Floats:
+        """Return the values of point masses, and of normals what their formula gave."""
+        return np.where(self.sd == 0, value, otherwise) if self.atoms else otherwise
 
     def sample(self, m: int, rng: Generator) -> Floats:
         """Return m draws on axis 0."""
@@ -123,7 +151,9 @@ class Normal(Elementwise):
         z = self.zscore(x)
         # The closed form of Gneiting and Raftery (2007); E|X - X'| / 2 of a standard normal is 1 / sqrt(pi).
         density = np.exp(-0.5 * np.square(z)) / np.sqrt(2 * np.pi)
-        return np.asarray(self.sd * (z * (2 * special.ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi)))
+        with np.errstate(invalid="ignore"):  # 0 times infinity, beside a point mass
+            score = self.sd * (z * (2 * special.ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))
+        return np.asarray(self._or_at_point(np.abs(np.asarray(x, float) - self.mean), score))
 
     def central(self, nominal: float) -> tuple[Floats, Floats]:
         """Return the ends of the central interval, symmetric to the last bit."""
@@ -131,8 +161,10 @@ class Normal(Elementwise):
         return self.mean - reach, self.mean + reach
 
     def log_density(self, theta: ArrayLike) -> Floats:
-        """Return the log density of each entry."""
-        return np.asarray(-0.5 * self.zscore(theta) ** 2 - np.log(self.sd) - 0.5 * np.log(2 * np.pi))
+        """Return the log density of each entry, of a point mass the log probability."""
+        squares = -0.5 * self.zscore(theta) ** 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self._or_at_point(squares, np.asarray(squares - np.log(self.sd) - 0.5 * np.log(2 * np.pi)))
 
     def mahalanobis(self, theta: ArrayLike) -> Floats:
         """Return the squared standardised distance of each entry from its mean."""

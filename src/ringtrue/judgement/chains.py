@@ -16,6 +16,7 @@ from ..replicates.record import OF_CHAINS, Replicates
 from ..statistics import chains as statistics
 from ..statistics.chains import Chained, ChainTest
 from ..statistics.effects import Interval, SpreadAndBias
+from ..statistics.groups import per_group
 from ..values import Floats
 from .text import counted
 
@@ -49,7 +50,7 @@ def chained(column: Column) -> Chained | None:
     if f"{OF_CHAINS}differences" not in column.replicates.arrays or _inseparable(column):
         return None
     length = column.array(f"{OF_CHAINS}length")
-    differences, below, noise = (column.array(f"{OF_CHAINS}{name}") for name in ("differences", "below", "noise"))
+    differences, below, noise = (_rows(column, name) for name in ("differences", "below", "noise"))
     return Chained(
         differences,
         below,
@@ -58,6 +59,12 @@ def chained(column: Column) -> Chained | None:
         np.ptp(table(int(length.max())), axis=0),
         column.lost,
     )
+
+
+def _rows(column: Column, name: str) -> Floats:
+    """Return an array of chains with one row per replicate, or per group of them."""
+    found: Floats = column.array(f"{OF_CHAINS}{name}")
+    return found if column.groups is None else per_group(found, column.groups)
 
 
 def _inseparable(column: Column) -> bool:

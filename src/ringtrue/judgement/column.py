@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..functions import Sees
-from ..replicates.record import CHAINS, TIED, Replicates
+from ..replicates.record import CHAINS, GROUP, TIED, Replicates
 from ..values import Floats
 from . import chains
 
@@ -47,6 +47,8 @@ class Column:
         that sizes do not depend on a seed. Only :meth:`broken` breaks ties at random.
     lost
         How many replicates were lost.
+    groups
+        The group of every replicate; None if they are independent.
     """
 
     def __init__(self, replicates: Replicates, k: int, rows: Any = None) -> None:
@@ -68,13 +70,21 @@ class Column:
         if not self.tied:
             return self
         part = Column(self.replicates, self.k, self._some)
-        part.__dict__["tied"] = False
+        part.lost = self.lost
+        part.__dict__.update(tied=False, groups=self.groups)
         return part
 
     def without_losses(self) -> Column:
         """Return the column as if the replicates that were lost had not been asked for."""
         part = self.at(self.rows)
         part.lost = 0
+        return part
+
+    def independent(self, rows: Any, lost: int) -> Column:
+        """Return the column of some replicates that are independent of each other, of which others were lost."""
+        part = self.at(rows)
+        part.lost = lost
+        part.__dict__["groups"] = None
         return part
 
     def array(self, name: str) -> NDArray[Any]:
@@ -86,6 +96,17 @@ class Column:
     def rows(self) -> Any:
         """An index of the replicates."""
         return self.replicates.rows if self._some is None else self._some
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is of all replicates that were not lost."""
+        return self._some is None
+
+    @cached_property
+    def groups(self) -> NDArray[Any] | None:
+        """The group of every replicate; None if they are independent."""
+        found = self.replicates.arrays.get(GROUP)
+        return None if found is None else np.asarray(found[self.rows])
 
     @property
     def n(self) -> int:
@@ -204,7 +225,8 @@ class Column:
     def repeated(self) -> bool:
         """Whether truths repeat each other, as those of a discrete test function do."""
         truth = self.array("truth")
-        return bool(2 * np.unique(truth).size < truth.size)
+        # Those of one group may well be the same.
+        return bool(2 * np.unique(truth).size < (truth.size if self.groups is None else np.unique(self.groups).size))
 
     @property
     def far_share(self) -> float:

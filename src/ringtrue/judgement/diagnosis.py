@@ -20,8 +20,9 @@ from ..statistics import effects
 from ..statistics.effects import SpreadAndBias
 from ..statistics.effects.ranks import LARGEST, SMALLEST, cells_of, kernel_of, weights_of
 from ..statistics.effects.spread import HUGE
-from . import chains
-from .column import Column
+from ..statistics.groups import grouped_spreads_and_biases
+from . import chains, groups
+from .column import Column, columns_of
 
 Floats = NDArray[np.float64]
 Kind = Literal["plain", "outliers", "skewed", "uneven", "two-sided", "flat", "other"]
@@ -160,10 +161,16 @@ def diagnose(column: Column) -> Diagnosis:
     return known
 
 
+def _independent(column: Column) -> Column:
+    """Return the column, or that of one replicate of each group."""
+    return column if column.groups is None else columns_of(groups.one_of_each(column.replicates))[column.k]
+
+
 def _diagnosed(column: Column, confidence: float) -> Diagnosis:
     if column.chains:  # positions among draws of chains do not tell a shape
         return Diagnosis("plain", fit_of_all(column, confidence))
-    draws, values = column.draws, _values(column)
+    # A test of the shape needs replicates that are independent; outliers stand out from whichever others there are.
+    draws, values = column.draws, _values(_independent(column))
     if draws is None and float(np.mean(np.abs(values) == _ROUNDS)) > _SHARE:
         return Diagnosis("plain", fit_of_all(column, confidence))
     found = _of_family(values, draws, confidence)
@@ -176,10 +183,11 @@ def _diagnosed(column: Column, confidence: float) -> Diagnosis:
     return replace(told, kind="outliers" if cause else found.kind, outliers=outliers)
 
 
-def far_out(column: Column) -> tuple[Diagnosis, Outliers] | None:
+def far_out(column: Column, *, among: int = 1) -> tuple[Diagnosis, Outliers] | None:
     """Return the outputs of a column that miss by far, and the diagnosis of the others; None if there are none.
 
-    They need not be errors: outputs with heavy tails of their own miss by far now and then.
+    They need not be errors: outputs with heavy tails of their own miss by far now and then, and so do some of many
+    columns, ``among`` which this one was chosen.
 
     Examples
     --------
@@ -193,7 +201,7 @@ def far_out(column: Column) -> tuple[Diagnosis, Outliers] | None:
     if values.size < 3 or draws == 1 or column.chains:
         return None
     # By a fit of bounded influence first: outliers inflate the usual one until none of them stands out.
-    wild = _wild(column, values)
+    wild = _wild(column, values, _RARE / among)
     if not 0 < wild.sum() <= _SHARE * values.size:
         return None
     miss = column.misses
@@ -220,11 +228,17 @@ def fit_of_all(column: Column, confidence: float) -> SpreadAndBias:
     """Return spread and bias with infinite scores as they are, and with a bound if all scores are equal."""
     if column.chains:
         return chains.spread_and_bias(column, confidence=confidence)
-    fit = effects.spread_and_bias(column.scores, draws=column.draws, confidence=confidence)
+    fit = _fit(column, confidence)
     equal = column.draws is None and column.n > 3 and fit.spread.estimate < _EQUAL
     if equal and math.isinf(fit.spread.high):
         return replace(fit, spread=replace(fit.spread, high=_AT_MOST))
     return fit
+
+
+def _fit(column: Column, confidence: float) -> SpreadAndBias:
+    if column.groups is None:
+        return effects.spread_and_bias(column.scores, draws=column.draws, confidence=confidence)
+    return grouped_spreads_and_biases(column.scores, column.groups, draws=column.draws, confidences=[confidence])[0]
 
 
 def _errors(column: Column, fit: SpreadAndBias) -> float:
@@ -347,7 +361,7 @@ def _has_gap(counts: Floats, p: Floats) -> bool:
     return bool(counts[middle].sum() / p[middle].sum() < _GAP * counts[beside].sum() / p[beside].sum())
 
 
-def _wild(column: Column, values: NDArray[Any]) -> NDArray[np.bool_]:
+def _wild(column: Column, values: NDArray[Any], chance: float) -> NDArray[np.bool_]:
     """Return which replicates miss by far: first of a fit that they do not move, then of the fit of the others."""
     draws, n = column.draws, values.size
     robust = effects.moment_spread_and_bias(values if draws else column.u, draws=draws)
@@ -355,7 +369,7 @@ def _wild(column: Column, values: NDArray[Any]) -> NDArray[np.bool_]:
     extreme = np.ones(n, bool)
     if draws is not None:
         extreme = ((values == 0) | (values == draws)) & (np.abs(column.misses) >= _FAR)
-    wild = extreme & _beyond(score, robust.spread, robust.bias, _RARE / n)
+    wild = extreme & _beyond(score, robust.spread, robust.bias, chance / n)
     if not 0 < wild.sum() <= _SHARE * n:
         return wild
     rest = effects.spread_and_bias(values[~wild], draws=draws)

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ..replicates.record import IGNORES_STREAM, INPUT, LOOKED, NO_STREAM, SAME_SHIFT, Replicates
+from ..replicates.record import GROUP, IGNORES_STREAM, INPUT, LOOKED, NO_STREAM, SAME_SHIFT, Replicates
 from ..statistics import twosample, uniformity
 from ..statistics.effects import usefulness
 from ..values import Floats
+from . import groups
 from .column import Column, strong_columns
 from .levels import uniform
 from .sentences.phrases import listed
@@ -86,13 +87,20 @@ class Looked:
 
 def suspicions(replicates: Replicates) -> tuple[Suspicion, ...]:
     """Return what is wrong with the inputs, the most certain first."""
-    seen = Looked(replicates)
+    seen = Looked(_independent(replicates))
     if seen.n < 2:
         return ()
     with np.errstate(over="ignore", invalid="ignore"):  # sizes near the largest number
         found = [one for look in _LOOKS if (one := look(seen)) is not None]
         # Outputs that are worse than the belief follow from most other mistakes; alone they are a clue.
         return tuple(found or [one for one in [_worse_than_belief(seen)] if one is not None])
+
+
+def _independent(replicates: Replicates) -> Replicates:
+    """Return the replicates, or one of each group among those that were looked at."""
+    if GROUP not in replicates.arrays:
+        return replicates
+    return groups.one_of_each(replicates.pick(slice(0, max(LOOKED - replicates.first, 0))))
 
 
 def _mean_and_sd(seen: Looked) -> Suspicion | None:
@@ -175,7 +183,8 @@ def _equal_truths(seen: Looked) -> Suspicion | None:
     truth = column.array("truth")[:_ENOUGH]
     return Suspicion(
         f"there are only {np.unique(truth).size} different truths of {column.name} in {truth.size} replicates, though "
-        f"no draw ever equals its truth: replicates that share a truth are not independent, and count as one"
+        f"no draw ever equals its truth: replicates that share a truth are not independent; say which of them do, with "
+        f"groups= to check_draws, one label per replicate, or datasets= of a Study"
     )
 
 
@@ -298,7 +307,7 @@ def _fixed_noise(seen: Looked) -> Suspicion | None:
 
 def remarks(replicates: Replicates) -> list[str]:
     """Return what is worth knowing of the inputs and no mistake where a procedure solves a problem without noise."""
-    seen = Looked(replicates)
+    seen = Looked(_independent(replicates))
     noise = seen.array("noise")
     if noise is None or not noise.size or noise.max() != NO_STREAM or not _follows_truth(seen):
         return []

@@ -18,9 +18,11 @@ from ..replicates.simulate import OnFailure
 from ..statistics import planning
 from ..statistics.uniformity import TESTS
 from ..values import Floats, Numbers
-from . import chains, inputs, measures
+from . import chains, inputs, measures, order
+from . import groups as grouped
 from .column import strong_columns
 from .levels import ADDED, evidence
+from .looks import Look
 from .result import Resolution, Result, Tested
 from .sentences.verdicts import Findings, sentence, useless
 from .verdict import Tolerance, Verdict, decide, overall, rejecting
@@ -88,6 +90,8 @@ def check_draws(
     iid: bool | None = None,
     chains: int | None = None,
     weights: Numbers = None,
+    groups: Any = None,
+    order: Any = None,
     seed: int = 0,
     on_failure: OnFailure = "raise",
     **settings: Unpack[JudgeSettings],
@@ -117,8 +121,15 @@ def check_draws(
     weights
         (n, M), or a list if draws are one: a weight for every draw; draws are resampled to their effective number,
         which is approximate.
+    groups
+        (n,): a label for every replicate, equal for those that share a truth, a patient or anything else that makes
+        them depend on each other. Only groups are then taken for independent; see :func:`judge`.
+    order
+        (n,): a number or date for every replicate, all different, if they are a series, such as forecasts: the result
+        then has a line on whether they are independent over that order; see :func:`independence`. Only which comes
+        after which counts. It does not enter the verdict.
     seed
-        Of what is random here: breaking ties, resampling.
+        Of what is random here: breaking ties, resampling, permuting the order.
     on_failure
         "raise" refuses nan in truths or draws; "record" takes such replicates for lost ones, and the verdict then
         holds whatever they would have been. Leaving them out yourself would condition on success.
@@ -144,6 +155,8 @@ def check_draws(
         iid=iid,
         chains=chains,
         weights=weights,
+        groups=groups,
+        order=order,
         seed=seed,
         on_failure=on_failure,
     )
@@ -160,12 +173,23 @@ def judge(
     replicates
         From :func:`~ringtrue.run`.
     alpha
-        The chance of calling a calibrated procedure miscalibrated, at any n, over all levels and test functions.
+        The chance of calling a calibrated procedure miscalibrated, at any n, over all levels and test functions. A run
+        that is kept in a file may be judged again when it has grown: all looks share alpha, the first has four fifths
+        of it, and ``result.look`` says which this is. The same test of the same replicates is the same look.
     tolerance
         How large an error may be and still not matter.
     test
         The uniformity test; the default combination sees bias, spread, shape and outliers. Markov chains and discrete
         test functions, where truth and draws tie, have tests of their own, whatever is chosen here.
+
+    Notes
+    -----
+    *Groups.* Replicates that share a truth (``datasets=`` of a study, ``groups=`` of arrays) depend on each other, and
+    what is said holds whatever that dependence is, if groups are independent. A test is one half on scores summed over
+    groups and one half on one replicate of each group, chosen 15 times; spread, bias, coverage and distance have
+    intervals from the variance between groups. Usefulness, the kind of an error, the two-sample tests of the weak level
+    and pictures are of one replicate of each group. The joint test of all test functions is left out. See
+    ``ringtrue.statistics.groups`` for what was measured.
 
     Raises
     ------
@@ -179,31 +203,54 @@ def judge(
     if not doubts:
         chains.need_independent(replicates)
     limits = tolerance or Tolerance()
+    look = _look(replicates, test)
+    spent = look.of(alpha)
     found, notes = evidence(replicates, test=test)
-    sizes = measures.judged(replicates, alpha, limits)
-    use = measures.of_use(replicates, alpha)
-    verdict = decide(found, alpha, sizes, replicates, limits)
+    sizes = measures.judged(replicates, spent, limits)
+    use = measures.of_use(replicates, spent)
+    verdict = decide(found, spent, sizes, replicates, limits)
     tolerable = None
     if verdict is Verdict.INCONCLUSIVE and replicates.failures:
-        tolerable = _tolerable(replicates, alpha, limits, test)
-    p, rows = overall(found), rejecting(found, alpha)
+        tolerable = _tolerable(replicates, spent, limits, test)
+    p, rows = overall(found), rejecting(found, spent)
     if verdict is Verdict.WITHIN_TOLERANCE and any(one.voids for one in doubts):
         verdict, text = Verdict.INCONCLUSIVE, inputs.VOID
     else:
-        text = sentence(verdict, Findings(found, p, rows, sizes, use, replicates, alpha, limits, tolerable))
+        findings = Findings(
+            found, p, rows, sizes, use, replicates, spent, limits, tolerable, look.later(alpha), bool(doubts)
+        )
+        text = sentence(verdict, findings)
+    again = f" {look.said(alpha)}" if look.number > 1 else ""
     return Result(
         verdict,
-        inputs.in_front(doubts, f"{text}{chains.trouble(replicates)}"),
+        inputs.in_front(doubts, f"{text}{chains.trouble(replicates)}{again}"),
         p,
         Tested({one.level: one for one in found}),
-        measures.with_use(sizes, use, replicates, alpha),
-        _resolution(replicates, alpha, test),
+        measures.with_use(sizes, use, replicates, spent),
+        _resolution(replicates, spent, test),
         replicates,
         alpha,
         limits,
-        (*_notes(replicates), *notes, *useless(use), *inputs.remarks(replicates)),
+        (
+            *look.notes(),
+            *order.note(replicates, alpha),
+            *_notes(replicates),
+            *notes,
+            *useless(use),
+            *inputs.remarks(replicates),
+        ),
         tuple(one.text for one in doubts),
+        look,
     )
+
+
+def _look(replicates: Replicates, test: str) -> Look:
+    """Have the file that replicates came from remember that they were judged, before anybody sees how."""
+    if replicates.stored is None:
+        return Look()
+    from ..execution.store.looks import look
+
+    return Look(*look(replicates, replicates.stored, test))
 
 
 def need_settings(alpha: Any = 0.05, tolerance: Any = None, test: Any = "combination") -> None:
@@ -237,7 +284,8 @@ def _notes(replicates: Replicates) -> list[str]:
         lines.append("theta was drawn from another law than the belief: even the exact posterior need not be uniform.")
     if not header.reproducible:
         lines.append("the study was declared not to be reproducible: its replicates cannot be replayed.")
-    return [*lines, *header.notes, *_treatments(replicates), *_diagnostics(replicates)]
+    about = [*grouped.notes(replicates), *_treatments(replicates), *_diagnostics(replicates)]
+    return [*lines, *header.notes, *about, *measures.heavy_tails(replicates)]
 
 
 def _treatments(replicates: Replicates) -> list[str]:
@@ -295,7 +343,8 @@ def _with_lost(replicates: Replicates, lost: int) -> Replicates:
 def _resolution(replicates: Replicates, alpha: float, test: str) -> Resolution:
     """Return the smallest errors that this run would have found with 80 % chance, where that is known."""
     columns = strong_columns(replicates)
-    if not columns or test != "combination" or replicates.failures or any(column.chains for column in columns):
+    unknown = replicates.failures or any(column.chains or column.groups is not None for column in columns)
+    if not columns or test != "combination" or unknown:
         return Resolution(np.nan, np.nan, np.nan)
     # What the default family adds has a share of its own, which planning knows of.
     n, own = replicates.n, max(sum(column.kind not in ADDED for column in columns), 1)

@@ -10,7 +10,7 @@ import html
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,8 +18,12 @@ from ..errors import InvalidStudy, Miscalibrated
 from ..replicates.record import Failure, Replicates
 from ..statistics.effects import Interval
 from .levels import Evidence, TestRow
+from .looks import Look
 from .text import as_row, cell, counted, decimals, format_p, near, number, plain, table
 from .verdict import Tolerance, Verdict
+
+#: Test functions that are printed; of more, those with the smallest p-values.
+PRINTED = 20
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Resolution:
 
     def __str__(self) -> str:
         if math.isnan(self.bias):
-            return "What this run could have seen is known for the default test without lost replicates only."
+            return "What this run could have seen is known for the default test, without losses and groups, only."
         ends = [
             f"{word} {near(x, 1)}"
             for word, x in (("above", self.over_confident), ("below", self.under_confident))
@@ -130,6 +134,9 @@ class Result:
         The evidence of every level that was tested: ``result.levels["strong"].pvalue``.
     replicates
         What the judgement rests on.
+    alpha, look, spent
+        The chance of a false alarm that was asked for; which look at a stored run this is; and the part of alpha that
+        it was judged at, intervals included: all of it if the run is kept nowhere.
     suspicions
         What seems wrong with truths, data or draws, so that the procedure may not be to blame; the sentence leads with
         it.
@@ -146,6 +153,12 @@ class Result:
     tolerance: Tolerance
     notes: tuple[str, ...] = ()
     suspicions: tuple[str, ...] = ()
+    look: Look = field(default_factory=Look)
+
+    @property
+    def spent(self) -> float:
+        """The part of alpha that this look at the run was judged at."""
+        return self.look.of(self.alpha)
 
     @property
     def tests(self) -> tuple[TestRow, ...]:
@@ -221,6 +234,7 @@ class Result:
                 "n": ran.n,
                 "seed": ran.seed,
                 "alpha": self.alpha,
+                "look": {"number": self.look.number, "known": self.look.known, "alpha": self.spent},
                 "tolerance": asdict(self.tolerance),
                 "failures": [
                     {"cause": cause, "count": count, "replicate": failure.replicate, "replay": ran.replay_of(failure)}
@@ -233,8 +247,18 @@ class Result:
         return found
 
     def __str__(self) -> str:
-        parts = [self.sentence, tests_table(self.tests), measures_table(self.measures, self.alpha), self._footer()]
+        hidden = self._hidden()
+        tests = [row for row in self.tests if row.f not in hidden]
+        sizes = [row for row in self.measures if row.f not in hidden]
+        parts = [self.sentence, tests_table(tests), measures_table(sizes, self.spent), self._footer(len(hidden))]
         return "\n\n".join(part for part in parts if part)
+
+    def _hidden(self) -> set[str]:
+        """Return the test functions that a table leaves out: thousands of rows are read by nobody."""
+        smallest = {function.name: (2.0, 2.0) for function in self.replicates.functions}
+        for row in self.tests:
+            smallest[row.f] = min(smallest.get(row.f, (2.0, 2.0)), (row.adjusted, row.pvalue))
+        return set(sorted(smallest, key=lambda name: smallest[name])[PRINTED:])
 
     def _repr_html_(self) -> str:
         # Escaped by hand: a notebook shows this as HTML, and names of functions are the user's.
@@ -253,8 +277,11 @@ class Result:
             "result.assert_within_tolerance() or result.assert_not_miscalibrated()."
         )
 
-    def _footer(self) -> str:
-        lines = [f"n = {self.replicates.n}, seed = {self.replicates.seed}, alpha = {self.alpha:g}"]
+    def _footer(self, hidden: int) -> str:
+        rest = f"Of {hidden} more test functions, with larger p-values, see result.tests and result.measures."
+        lines = [rest] if hidden else []
+        lines += [f"n = {self.replicates.n}, seed = {self.replicates.seed}, alpha = {self.alpha:g}"]
+        lines += [said] if (said := self.look.said(self.alpha)) else []
         if self.measures:
             lines.append(str(self.resolution))
         for cause, count, failure in self.replicates.causes():

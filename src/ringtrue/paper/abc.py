@@ -229,6 +229,16 @@ def _line(row: Row) -> str:
     )
 
 
+def _dip(rows: Sequence[Row], level: Level) -> list[str]:
+    """Say whether plain ABC is nearer to calibrated at the smallest tolerance than at the next, if both were run."""
+    first, second = (chosen(rows, algorithm="ABC", level=level, eps=eps) for eps in TOLERANCES[:2])
+    if not first or not second:
+        return []
+    low, high = first[0]["ks"], second[0]["ks"]
+    word = "a dip" if low < high else "no dip"
+    return [f"ABC, {level}: KS is {low:.4f} at eps = {TOLERANCES[0]} and {high:.4f} at {TOLERANCES[1]}, {word}."]
+
+
 def _claims(rows: Sequence[Row]) -> list[str]:
     """Say what the numbers show."""
     known = [row for row in rows if row["reference"] is not None]
@@ -239,6 +249,7 @@ def _claims(rows: Sequence[Row]) -> list[str]:
     return [
         f"{sum(map(agrees, known))} of {len(known)} statistics with a known population value agree with it.",
         *(f"ABC, {k}: the KS test rejects at eps = {', '.join(map(str, seen[k])) or 'none'}." for k in LEVELS),
+        *(line for level in LEVELS for line in _dip(rows, level)),
         f"Noisy ABC: of {len(rows) // 2} tests at 5 % the KS test rejects {noisy} and the default {default}; by "
         f"chance {0.05 * len(rows) / 2:.1f}.",
     ]

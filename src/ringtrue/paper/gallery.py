@@ -21,7 +21,7 @@ from ..errors import InvalidStudy, RingtrueError
 from .style import footnote
 
 #: The vignettes, in the order of the paper.
-NAMES = ("examples", "richardson", "laplace", "abc", "odes", "tolerances", "gp", "robust")
+NAMES = ("examples", "richardson", "forecasters", "laplace", "abc", "odes", "tolerances", "gp", "robust")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 import ringtrue as rt
 from ringtrue.procedures.gp import FittedGP, GaussianProcess, Paths, squared_exponential
@@ -25,6 +26,8 @@ QUICK = 0.1
 #: Repetitions at scale 1, and at least.
 REPETITIONS, FEWEST = 100, 5
 SIZES = (10, 50, 100, 150)
+#: S of the paper's panel: "varied from 10 to 150".
+PANEL = tuple(range(10, 151, 10))
 #: Rounded, so that 0.5 and the points of the reference are found in it.
 GRID = tuple(round(0.01 * j, 2) for j in range(101))
 BASELINE = 50  # the grid's 0.5
@@ -69,6 +72,7 @@ def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> D
         "repetitions": [{key: one[key] for key in _KEPT} for s in SIZES for one in found[s]],
         "curves": [_curve(s, found[s]) for s in (SIZES[0], SIZES[-1])],
         "squares": np.mean([one["squares"] for s in SIZES for one in found[s]], axis=0).tolist(),
+        "panel": _panel(found[SIZES[-1]]),
         "control": _sizes(found[0]),
     }
 
@@ -109,7 +113,27 @@ def _repetition(replicates: rt.Replicates, s: int) -> Row:
         "choosing": [_log_p(replicates, j, slice(0, s)) for j in range(len(GRID))],
         "testing": [_log_p(replicates, j, held) for j in range(len(GRID))],
         "squares": np.square(replicates.z).mean(axis=0),
+        "prefixes": [_prefix(replicates, size) for size in PANEL if size <= 2 * s] if s == SIZES[-1] else [],
     }
+
+
+def _prefix(replicates: rt.Replicates, size: int) -> tuple[float, float]:
+    """Return log p at x* and at x_b for the first replicates of a repetition, as if there were no more of them."""
+    held = slice(size // 2, size)
+    total = np.square(replicates.z[: size // 2]).sum(axis=0)
+    # Two-sided, as `cook` is; one call for the whole grid.
+    tails = np.minimum(special.chdtr(size // 2, total), special.chdtrc(size // 2, total))
+    return _log_p(replicates, int(np.argmin(tails)), held), _log_p(replicates, BASELINE, held)
+
+
+def _panel(found: Sequence[Row]) -> list[Row]:
+    """Return mean log p over S; a repetition's sizes are nested, so that neighbours share most of their replicates."""
+    values = np.array(column(found, "prefixes"))
+    errors = values.std(axis=0, ddof=1) / np.sqrt(len(values))
+    return [
+        {"S": size, "log_p": mean[0], "log_p_se": error[0], "log_p_base": mean[1], "log_p_base_se": error[1]}
+        for size, mean, error in zip(PANEL, values.mean(axis=0).tolist(), errors.tolist(), strict=True)
+    ]
 
 
 def _log_p(replicates: rt.Replicates, column: int, rows: slice, test: Any = rt.uniformity.cook) -> float:
@@ -191,11 +215,37 @@ def lines(data: Data) -> list[str]:
     text.append(
         f"Mean log p for s = {last['s']} (reference): {ends}. It is smallest at x = {best:g}; the paper says 0."
     )
+    panel = data["panel"]
+    some = ", ".join(
+        f"{row['log_p']:.2f} / {row['log_p_base']:.2f} at {row['S']}" for row in panel if row["S"] % 50 == 0
+    )
+    text.append(f"Over S = {panel[0]['S']} to {panel[-1]['S']}, at x* / at x_b: {some}; {_winner(panel)}.")
     text.append(
         f"Calibrated control, s = {control['s']}, {control['repetitions']} repetitions, at 5 %: testing on the half "
         f"that chose rejects {control['same']:.3f}, on the other half {control['held']:.3f}."
     )
     return text
+
+
+def _winner(rows: Sequence[Row]) -> str:
+    """Say for which S the chosen x has the smaller mean log p.
+
+    Examples
+    --------
+    >>> _winner([{"S": 20, "log_p": -1.0, "log_p_base": -2.0}, {"S": 40, "log_p": -3.0, "log_p_base": -2.0}])
+    'x* has the smaller mean at S = 40, not at S = 20'
+    """
+    better = [row["S"] for row in rows if row["log_p"] < row["log_p_base"]]
+    worse = [row["S"] for row in rows if row["S"] not in better]
+    if not better or not worse:
+        return f"x* has the {'smaller' if better else 'larger'} mean at every S"
+    return f"x* has the smaller mean at S = {_listed(better)}, not at S = {_listed(worse)}"
+
+
+def _listed(sizes: Sequence[int]) -> str:
+    """Return neighbours of the panel as a range, others one by one."""
+    whole = len(sizes) > 2 and list(sizes) == [size for size in PANEL if sizes[0] <= size <= sizes[-1]]
+    return f"{sizes[0]} to {sizes[-1]}" if whole else ", ".join(map(str, sizes))
 
 
 def _cell(row: Row, key: str) -> str:
@@ -219,7 +269,9 @@ def draw(data: Data) -> Figure:
         labels[0] = f"(a, b) {labels[0]}"
         figure.legend(handles, labels, loc="lower left", ncols=3, borderaxespad=0.2)
         settings = data["settings"]
-        footnote(figure, f"{settings['repetitions']} repetitions, seed {settings['seed']}; bars: standard errors")
+        footnote(
+            figure, f"{settings['repetitions']} repetitions, seed {settings['seed']}; bars and bands: standard errors"
+        )
     return figure
 
 
@@ -246,11 +298,17 @@ def _draw_means(axis: Axes, data: Data) -> None:
     for i, (key, label) in enumerate(series):
         x, y, error = (column(rows, name) for name in ("S", key, f"{key}_se"))
         axis.errorbar(x, y, error, fmt=STYLES[i] + MARKERS[i], color=COLOURS[i], capsize=2, label=label)
+    sizes = column(data["panel"], "S")
+    for i, (key, _) in enumerate(series[:2]):
+        mean, se = (np.array(column(data["panel"], name)) for name in (key, f"{key}_se"))
+        band = axis.fill_between(sizes, mean - se, mean + se, color=COLOURS[i], alpha=0.25, lw=0)
+        if i == 0:
+            band.set_label("nested $S$, one error each way")
     known = [row for row in rows if row["reference"] is not None]
     both = column(known, "reference") + column(known, "reference_base")
     axis.plot(column(known, "S") * 2, both, "x", color="k", ms=6, mew=0.8, zorder=5, label="reference")
     axis.set(xlabel="$S$", ylabel="mean $\\log p$")
-    axis.set_title("(c) the chosen $x$ wins", loc="left")
+    axis.set_title(f"(c) {_winner(rows).replace('x*', '$x^*$')}", loc="left", fontsize=7.5)
     axis.legend(loc="lower left")
 
 

@@ -196,10 +196,11 @@ def _label(axis: Axes, text: str) -> None:
 
 
 def _number(p: float) -> str:
-    """Return a p-value for a figure."""
+    """Return a p-value for a figure, rounded to two figures, or to one where it is small."""
     if p >= 0.001:
         return f"{p:.2g}"
-    return f"$10^{{{int(np.floor(np.log10(p)))}}}$" if p > 1e-300 else "$10^{-300}$ or less"
+    digit, exponent = f"{p:.0e}".split("e")
+    return f"${digit} \\cdot 10^{{{int(exponent)}}}$" if p > 1e-300 else "$10^{-300}$ or less"
 
 
 def _draw_today(data: Data) -> Figure:

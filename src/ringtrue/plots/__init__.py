@@ -6,6 +6,7 @@ and bins, and no verdicts.
 """
 
 from .captions import reading
+from .correlograms import correlogram
 from .estimates import recovery, z_contraction
 from .forests import caterpillar, forest
 from .maps import coverage_map
@@ -16,6 +17,7 @@ from .sweeps import sweep_lines
 
 __all__ = [
     "caterpillar",
+    "correlogram",
     "coverage_curve",
     "coverage_difference",
     "coverage_map",

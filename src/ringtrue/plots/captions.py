@@ -83,9 +83,10 @@ def _of_worst(result: Result, confidence: float) -> str:
     """Read the worst test function, with a band that holds for all of which it is the worst."""
     row = accusation(result)
     if row is not None and row.level in AVERAGED:
-        return _finished(_of_averages(row, result.replicates, confidence), result.replicates)
+        ran = replicates_of(result)
+        return _finished(_of_averages(row, ran, confidence), ran)
     chosen = choose(result, None, most=1)
-    column, many = columns_of(result.replicates)[chosen.columns[0]], 1 + chosen.left_out
+    column, many = chosen.column(chosen.columns[0]), 1 + chosen.left_out
     which = f"{column.name}, the worst of {many}," if many > 1 else column.name
     shapes: Sequence[Kind] = () if many > 1 and row is None else get_args(Kind)
     return f"{which} {_of_positions(result, column, 1 - (1 - confidence) / many, shapes)}"

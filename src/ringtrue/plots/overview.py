@@ -6,9 +6,11 @@ import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ..judgement.groups import one_of_each
 from ..judgement.levels import TestRow
 from ..judgement.result import Result
 from ..judgement.text import decimals, number
+from ..replicates.record import GROUP
 from .forests import by_badness, draw_worst, margin
 from .outputs import data_averaged, pairs_with_belief
 from .positions import coverage_curve, ecdf_difference, pit_histogram
@@ -154,6 +156,7 @@ def _write(top: Any, bottom: Any, result: Result, which: str) -> None:
     title.set(parse_math=False)
     ran = result.replicates
     lost = f", {len(ran.failures)} lost" if ran.failures else ""
-    note = f"n = {ran.n}{lost}, seed {ran.seed}; grey: 95 % bands{which}"
+    groups = f", {one_of_each(ran).n} groups" if GROUP in ran.arrays else ""
+    note = f"n = {ran.n}{groups}{lost}, seed {ran.seed}; grey: 95 % bands{which}"
     # A label of the part, since a text below the page would be cut where it is saved.
     bottom.supxlabel(note, x=0.995, ha="right", fontsize=6, color="0.4")

@@ -13,11 +13,12 @@ from typing import Any
 
 from ..errors import InvalidStudy
 from ..judgement.column import Column, columns_of
+from ..judgement.groups import one_of_each
 from ..judgement.judging import judge
 from ..judgement.levels import ADDED, TestRow, level_of, levels
 from ..judgement.result import Result
 from ..judgement.verdict import rejecting
-from ..replicates.record import Replicates
+from ..replicates.record import ONE_OF_GROUP, Replicates
 
 Source = Result | Replicates
 
@@ -50,7 +51,7 @@ class Chosen:
 
     def note(self, k: int | None = None, *, rest: bool = False) -> str:
         """Return n, M, the level if it is not that of functions of theta, and what is not drawn."""
-        parts = [f"n = {self.n}"]
+        parts = [f"n = {self.n}{', one of each group' if ONE_OF_GROUP in self.replicates.arrays else ''}"]
         if k is not None and (draws := route(self.replicates, k)):
             parts.append(draws)
         if k is not None and self.replicates.functions[k].sees != "theta":
@@ -82,24 +83,27 @@ def route(replicates: Replicates, k: int) -> str:
 
 
 def replicates_of(source: Any) -> Replicates:
-    """Return the replicates of a result, or themselves."""
+    """Return the replicates of a result, or themselves; of groups one each, since bands are for independent ones."""
     if isinstance(source, Result):
         source = source.replicates
     if not isinstance(source, Replicates):
         raise TypeError(f"a Result or Replicates is needed, but {type(source).__name__} arrived.")
     if len(source.failures) == source.n:
         raise InvalidStudy(f"at least one replicate is needed, but all {source.n} were lost; see .failures.")
-    return source
+    return one_of_each(source)
 
 
 def result_of(source: Any) -> Result:
     """Return the result, or that of judging the replicates with the default settings."""
-    return source if isinstance(source, Result) else judge(replicates_of(source))
+    if isinstance(source, Result):
+        return source
+    replicates_of(source)  # refuses what has none
+    return judge(source)
 
 
 def accusation(result: Result) -> TestRow | None:
     """Return the test that speaks most clearly against calibration, as the sentence does; None if none rejects."""
-    rows = rejecting(list(result.levels.values()), result.alpha)
+    rows = rejecting(list(result.levels.values()), result.spent)
     return min(rows, key=lambda row: (levels()[row.level].blunt, row.kind in ADDED, row.adjusted), default=None)
 
 
@@ -124,7 +128,7 @@ def worst_first(result: Result, columns: Iterable[int], by: Sequence[str] = ()) 
         p, alone = min(evidence.get((level, name), (1.0, 1.0)) for level in by or [level_of(functions[k].sees)])
         size = max(sizes.get((name, measure), 0.0) for measure in _SIZES)
         # Rejected and no function of all entries first. Adjusted p-values are often tied at 1, and both at 0.
-        return of_entries or p > result.alpha, p, of_entries, alone, -size
+        return of_entries or p > result.spent, p, of_entries, alone, -size
 
     return sorted(columns, key=badness)
 

@@ -20,6 +20,7 @@ from ..errors import InvalidStudy
 from ..functions import BestOf, TestFunction, as_testfunctions, default_family, unasked
 from ..streams import Streams
 from ..values import Generator, copied, stack_values
+from .family import NOTE, FamilyModel, FamilyProcedure
 from .models import contaminated
 
 #: Draws of the belief that set the centre and the scale of the default test functions.
@@ -65,6 +66,10 @@ class Question(Protocol):
         """Whether the truths are draws of the belief."""
 
     @property
+    def datasets(self) -> int:
+        """How many replicates in a row have one truth."""
+
+    @property
     def reproducible(self) -> bool:
         """Whether a replicate can be computed again."""
 
@@ -99,6 +104,9 @@ class Study:
     truth
         The law that theta is drawn from, if it is not the belief: what happens to a procedure whose belief is wrong.
         Even the exact posterior is then not calibrated, and the weak level is not tested.
+    datasets
+        How many datasets to simulate from every theta: so many replicates in a row have the same truth, and n counts
+        replicates. They are not independent; tests and intervals allow for it, see :func:`~ringtrue.judge`.
     reproducible
         False for a procedure that cannot be seeded: a program, a GPU, a threaded sampler. Its replicates cannot be
         replayed, and a store knows the study by its source and its tag alone.
@@ -119,16 +127,18 @@ class Study:
     seed: int = field(default=0, kw_only=True)
     batch: int | None = field(default=None, kw_only=True)
     truth: Any = field(default=None, kw_only=True)
+    datasets: int = field(default=1, kw_only=True)
     reproducible: bool = field(default=True, kw_only=True)
     mu0: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        for name in ("draws",) + (("batch",) if self.batch is not None else ()):
+        for name in ("draws", "datasets") + (("batch",) if self.batch is not None else ()):
             object.__setattr__(self, name, at_least(1, name, getattr(self, name)))
         object.__setattr__(self, "seed", at_least(0, "seed", self.seed))
         object.__setattr__(self, "reproducible", _yes_or_no("reproducible", self.reproducible))
         if self.joint and self.truth is not None:
             raise InvalidStudy("truths come from simulate here; leave out truth=.")
+        self._need_whole_groups()
         if isinstance(self.f, Iterator):  # which can be looked at once only
             object.__setattr__(self, "f", tuple(self.f))
         object.__setattr__(self, "mu0", _sampled(self.belief, "the belief"))
@@ -140,6 +150,19 @@ class Study:
         object.__setattr__(self, "_model", None if self.joint else called(self.model, ("theta",), "the model"))
         object.__setattr__(self, "_procedure", called(self.procedure, ("belief", "y"), "the procedure"))
         _ = self.functions
+
+    def _need_whole_groups(self) -> None:
+        """Refuse several datasets per theta where a theta cannot have them."""
+        if self.joint and self.datasets > 1:
+            raise InvalidStudy(
+                f"simulate draws one dataset with every theta, but datasets={self.datasets} arrived; pass a belief and "
+                f"a model of theta instead."
+            )
+        if self.batch is not None and self.batch % self.datasets:
+            raise InvalidStudy(
+                f"batch must be a multiple of datasets, so that no theta is in two batches, but batch={self.batch} and "
+                f"datasets={self.datasets} arrived; pass batch={-(-self.batch // self.datasets) * self.datasets}."
+            )
 
     @classmethod
     def from_joint(cls, simulate: Any, procedure: Any, **settings: Any) -> Study:
@@ -169,6 +192,41 @@ class Study:
         need_known("Study.from_joint", settings, StudySettings.__optional_keys__)
         return cls(Joint(simulate, settings.get("batch")), simulate, procedure, **settings)
 
+    @classmethod
+    def from_family(cls, family: Any, model: Any, procedure: Any, **settings: Any) -> Study:
+        """Ask about beliefs that are drawn at random: every replicate has one of its own.
+
+        What is found holds on average over the family; the result says so. For one statement over a few beliefs, each
+        of which must be right, see :func:`~ringtrue.check_beliefs`.
+
+        Parameters
+        ----------
+        family
+            A function of rng that returns a belief, in any of the forms that a study takes.
+        model, procedure
+            As in :class:`Study`; the procedure is handed the belief of its replicate.
+        **settings
+            The others of :class:`Study`, but for ``batch``. A test function that sees the data is handed an object with
+            ``.belief`` and ``.data``.
+
+        Examples
+        --------
+        >>> from ringtrue import Normal
+        >>> def bayes(mu0, y):
+        ...     weight = mu0.sd**2 / (mu0.sd**2 + 1)
+        ...     return Normal(weight * y, weight**0.5)
+        >>> def family(rng):
+        ...     return Normal(0, rng.uniform(1, 3))
+        >>> Study.from_family(family, lambda theta, rng: theta + rng.normal(), bayes).functions[0].name
+        'theta'
+        """
+        need_known("Study.from_family", settings, StudySettings.__optional_keys__)
+        if settings.get("batch") is not None:
+            raise InvalidStudy("beliefs of a family are drawn one by one and cannot be batched; leave out batch=.")
+        drawn = FamilyModel(family, model)
+        _ = drawn._calls  # what cannot be called is refused now
+        return cls(Joint(drawn, note=NOTE), drawn, FamilyProcedure(procedure), **settings)
+
     @cached_property
     def functions(self) -> tuple[TestFunction, ...]:
         """The test functions asked about."""
@@ -196,7 +254,8 @@ class Study:
     def notes(self) -> tuple[str, ...]:
         """What a reader of the result must know."""
         # The default family leaves nothing out; one draw tells which entries a parameter has.
-        return () if self.f is None else unasked(self.functions, self.reference(1))
+        drawn = (self.joint.note,) if self.joint and self.joint.note else ()
+        return drawn if self.f is None else (*drawn, *unasked(self.functions, self.reference(1)))
 
     @property
     def joint(self) -> Joint | None:
@@ -287,10 +346,11 @@ def _has_names(f: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Joint(Distribution):
-    """A belief and a model in one: what draws theta and y together."""
+    """A belief and a model in one: what draws theta and y together, and what a reader must know of it."""
 
     simulate: Any
     batch: int | None = None
+    note: str = ""
 
     def __post_init__(self) -> None:
         _ = self._call  # a signature that cannot be called is refused now
@@ -361,4 +421,5 @@ class StudySettings(TypedDict, total=False):
     seed: int
     batch: int | None
     truth: Any
+    datasets: int
     reproducible: bool

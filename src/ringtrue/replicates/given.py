@@ -17,9 +17,9 @@ from ..distributions import Draws, as_distribution
 from ..errors import InvalidStudy
 from ..functions import SEVERAL, BestOf, TestFunction, as_testfunctions, default_family, unasked
 from ..question.study import at_least
-from ..values import Numbers, take, width
+from ..values import Ints, Numbers, take, width
 from .block import Block, fitting
-from .record import Replicates
+from .record import GROUP, ORDER, Replicates
 from .reducers.weak import reference_size, reference_values
 from .simulate import OnFailure, Recorder, need_on_failure, raise_failure, singles
 
@@ -41,6 +41,7 @@ class _ArrayQuestion:
     notes: tuple[str, ...]
     truths_known: Any
     of_belief: bool = True
+    datasets: int = 1
     reproducible: bool = True
 
 
@@ -54,6 +55,8 @@ def replicates_from_draws(
     iid: bool | None = None,
     chains: int | None = None,
     weights: Numbers = None,
+    groups: Any = None,
+    order: Any = None,
     seed: int = 0,
     on_failure: OnFailure = "raise",
 ) -> Replicates:
@@ -66,9 +69,12 @@ def replicates_from_draws(
     array([0, 1])
     """
     need_on_failure(on_failure)
-    _need_same_rows({"theta": theta, "draws": draws, "y": y, "weights": weights})
+    _need_same_rows({"theta": theta, "draws": draws, "y": y, "weights": weights, "groups": groups, "order": order})
+    if groups is not None and order is not None:
+        raise InvalidStudy("groups= and order= ask different questions; pass one of them, and one series at a time.")
     truth = _numeric(theta, "theta")
     n = _length(truth)
+    labels = _groups(groups, n) | ({} if order is None else {ORDER: _places(order, n)})
     # Arrays of unequal lengths cannot be one array; they are ranked one by one.
     flat = draws if chains is None else _one_axis(truth, draws, chains)
     outputs: Any = (
@@ -90,13 +96,62 @@ def replicates_from_draws(
         truths_known=truth,
     )
     recorder = Recorder(question, 0, n)
-    order = {"iid": iid, "chains": chains}
-    for block in _blocks(recorder, truth, outputs, _datasets(y, n), order, _weights(weights, n, outputs)):
+    said = {"iid": iid, "chains": chains}
+    for block in _blocks(recorder, truth, outputs, _datasets(y, n), said, _weights(weights, n, outputs)):
         recorder.record(block)
     record = recorder.finish()
     if record.failures and on_failure == "raise":
         raise_failure(question, record.failures[0], recorder.error)
-    return replace(record, reference=reference_values(question, 0, reference_size(question, n)))
+    return replace(
+        record,
+        arrays={**record.arrays, **labels},
+        reference=reference_values(question, 0, reference_size(question, n)),
+    )
+
+
+def _groups(groups: Any, n: int) -> dict[str, Any]:
+    """Return the groups of the replicates as numbers; nothing if each is one of its own."""
+    if groups is None:
+        return {}
+    labels = np.asarray(groups)
+    if labels.shape != (n,) or labels.dtype.kind not in "biufSUO" or _missing(labels):
+        raise InvalidStudy(
+            f"groups must have a label for each of {n} replicates, equal for those that share a truth, but "
+            f"{type(groups).__name__} of dtype {labels.dtype} and shape {labels.shape} arrived"
+            f"{' with missing labels' if labels.shape == (n,) else ''}."
+        )
+    names, place = np.unique(labels.astype(str) if labels.dtype == object else labels, return_inverse=True)
+    if len(names) < 2:
+        raise InvalidStudy(
+            f"groups must have at least two different labels, since only groups are independent of each "
+            f"other, but all {n} are {names[0]!r}."
+        )
+    # Groups of one are replicates as always.
+    return {} if len(names) == n else {GROUP: place.astype(np.int64)}
+
+
+def _missing(labels: NDArray[Any]) -> bool:
+    """Whether a label is nan or None."""
+    return any(one is None or one != one for one in labels.tolist())
+
+
+def _places(order: Any, n: int) -> Ints:
+    """Return the place of every replicate in the order, from 0."""
+    found = np.asarray(order)
+    if found.shape != (n,) or found.dtype.kind not in "biufM":
+        raise InvalidStudy(
+            f"order must hold one number or date per replicate, {n} in all, but {type(order).__name__} of dtype "
+            f"{found.dtype} and shape {found.shape} arrived; for rows in their order pass np.arange({n})."
+        )
+    if (found != found).any():  # nan, or a date that is none
+        raise InvalidStudy("order must say where every replicate stands, lost ones too, but some are nan.")
+    distinct = np.unique(found).size
+    if distinct < n:
+        raise InvalidStudy(
+            f"order must put one replicate after the other, but {n} replicates have only {distinct} different places; "
+            f"pass different numbers, and one series at a time if several were observed together."
+        )
+    return np.argsort(np.argsort(found))
 
 
 def _need_same_rows(tables: Mapping[str, Any]) -> None:
@@ -126,13 +181,13 @@ def _labels(table: Any) -> list[Any]:
     return []
 
 
-def _blocks(recorder: Recorder, truth: Any, outputs: Any, data: Any, order: Any, weights: Any) -> Any:
+def _blocks(recorder: Recorder, truth: Any, outputs: Any, data: Any, said: Any, weights: Any) -> Any:
     """Cut arrays into blocks of bounded size; draws of different numbers are blocks of one."""
     question, streams, n = recorder.question, recorder.streams, _length(truth)
     if isinstance(outputs, list):
         for i in range(n):
             # A batch of one: as in larger ones, an output whose weights will not do is lost alone.
-            (one,) = Draws(outputs[i][:, None], weights=weights and weights[i][:, None], **order).members()
+            (one,) = Draws(outputs[i][:, None], weights=weights and weights[i][:, None], **said).members()
             yield singles(question, streams, [i], [take(truth, i)], (data[i],), (one,))
         return
     # A chunk and its masks fit in memory whatever n is; where it is cut changes no number.
@@ -142,7 +197,7 @@ def _blocks(recorder: Recorder, truth: Any, outputs: Any, data: Any, order: Any,
         values = _map(take(outputs, part), lambda array: np.moveaxis(array, 1, 0))
         some = None if weights is None else weights[part].T
         index = np.arange(part.start, part.stop)
-        yield Block(question, streams, index, take(truth, part), data[part], Draws(values, weights=some, **order))
+        yield Block(question, streams, index, take(truth, part), data[part], Draws(values, weights=some, **said))
 
 
 def _one_axis(truth: Any, draws: Any, chains: Any) -> Any:

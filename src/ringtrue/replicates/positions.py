@@ -56,7 +56,8 @@ def exact(law: Law, truth: Floats, v: Callable[[], Floats]) -> Place:
         atom = np.maximum(law.cdf(truth) - below, 0)
         share = v()
         u = np.asarray(below + share * atom)
-        z = scores_from_tails(u, above + (1 - share) * atom)
+        # Beside its atoms a law keeps its own score, which does not saturate where the tails do.
+        z = np.where(atom > 0, scores_from_tails(u, above + (1 - share) * atom), law.zscore(truth))
     none = np.zeros(truth.shape, np.int64)
     return {"u": np.clip(u, EDGE, 1 - EDGE), "z": z, "rank": none - 1, "draws": none}
 

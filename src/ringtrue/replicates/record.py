@@ -30,6 +30,8 @@ TIED = "ties/"
 #: What its ``noise`` says of a model that gave the same data for one theta from two random streams: it takes one; it
 #: takes none; it takes none, and its data are every theta moved by the same numbers.
 IGNORES_STREAM, NO_STREAM, SAME_SHIFT = 1, 2, 3
+#: (n,): which group a replicate belongs to, if they come in groups; and the same where one of each was picked.
+GROUP, ONE_OF_GROUP = "group", "one_of_group"
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,14 @@ class Asked:
 
 
 @dataclass(frozen=True)
+class Stored:
+    """The file that replicates came from, and how many times its run had been looked at when they were read."""
+
+    path: str
+    looks: int
+
+
+@dataclass(frozen=True)
 class Header:
     """What was asked, as far as a judgement needs to know.
 
@@ -88,6 +98,8 @@ class Header:
         Whether a replicate can be computed again.
     notes
         What a reader of the result must know besides.
+    datasets
+        How many replicates in a row have one truth.
     """
 
     functions: tuple[Asked, ...]
@@ -96,6 +108,7 @@ class Header:
     of_belief: bool = True
     reproducible: bool = True
     notes: tuple[str, ...] = ()
+    datasets: int = 1
 
 
 class _Array:
@@ -137,6 +150,8 @@ class Replicates:
         Lost replicates.
     first
         The number of the first row's replicate; not 0 in a shard.
+    stored
+        The file they came from, which remembers who looked at them; None if there is none.
     """
 
     header: Header
@@ -145,6 +160,7 @@ class Replicates:
     first: int = 0
     seconds: float = 0.0
     reference: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    stored: Stored | None = None
 
     u = _Array()
     z = _Array()
@@ -282,6 +298,8 @@ class Replicates:
 CHAINS, WEIGHTED = 1, 2
 #: Arrays under this name have the test functions on axis 1, whatever else they have.
 OF_CHAINS = "chains/"
+#: The place of each replicate in the order that the user gave, if any was given.
+ORDER = "order"
 
 
 class Gathering:
@@ -349,6 +367,8 @@ class Gathering:
                 shape = (len(self.header.functions),) if one.axes else ()
                 self._arrays[one.name], self._came[one.name] = self._empty(shape, np.dtype(one.dtype)), []
         whole = {name: self._filled_up(name) for name in self._arrays if self._is_whole(name)}
+        if self.header.datasets > 1:  # also of those that were lost
+            whole[GROUP] = np.arange(self.first, self.stop) // self.header.datasets
         empty = np.empty((0, len(self.header.functions)))
         ordered = sorted(self.failures, key=lambda one: one.replicate)
         known = empty if reference is None else reference

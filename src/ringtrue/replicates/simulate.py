@@ -57,7 +57,13 @@ def header_of(question: Question) -> Header:
     """Return what a judgement needs to know of a question."""
     functions = tuple(Asked(printable(f.name), f.kind, f.sees) for f in question.functions)
     return Header(
-        functions, question.seed, question.selection, question.of_belief, question.reproducible, question.notes
+        functions,
+        question.seed,
+        question.selection,
+        question.of_belief,
+        question.reproducible,
+        question.notes,
+        question.datasets,
     )
 
 
@@ -282,14 +288,20 @@ def _simulated(study: Study, streams: Streams, block: int) -> tuple[Any, Any, An
 
 def _truth(study: Study, streams: Streams, block: int) -> tuple[Any, Any]:
     """Draw the truth of a replicate or the truths of a batch, and with them the data if one thing draws both."""
-    rng = streams.generator("truth", block)
-    if study.joint is None:
-        theta, y = study.truths(study.batch or 1, rng), None
-    else:
-        theta, y = study.joint.pairs(study.batch or 1, rng)
-    if study.batch is not None:
-        return theta, y
-    return take(theta, 0), None if y is None else y[0]
+    if study.batch is None:
+        # Replicates of one theta draw it again, each from the stream of their group.
+        rng = streams.generator("truth", block // study.datasets)
+        theta, y = _pairs(study, 1, rng)
+        return take(theta, 0), None if y is None else y[0]
+    theta, y = _pairs(study, study.batch // study.datasets, streams.generator("truth", block))
+    if study.datasets > 1:
+        theta = take(theta, np.arange(study.batch) // study.datasets)
+    return theta, y
+
+
+def _pairs(study: Study, m: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Draw m truths, and their data if one thing draws both."""
+    return (study.truths(m, rng), None) if study.joint is None else study.joint.pairs(m, rng)
 
 
 def _need_single(output: Any) -> None:

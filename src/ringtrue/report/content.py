@@ -152,7 +152,7 @@ def _mends(result: Result) -> Iterator[str]:
     yield from mends[:PICTURED]
     if len(mends) > PICTURED:
         yield f"{len(mends) - PICTURED} further mends are in the table of measures."
-    found = {row.level for row in result.tests if row.adjusted <= result.alpha}
+    found = {row.level for row in result.tests if row.adjusted <= result.spent}
     if not mends and "strong" in found:
         yield "The error is one of shape, which no factor mends: the pictures below show where it is."
     if "weak" in found:

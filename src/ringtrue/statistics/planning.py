@@ -26,7 +26,7 @@ __all__ = ["Certificate", "Detectable", "Plan", "detectable", "plan", "plan_cert
 
 # The default test rejects about when one of its members has p <= alpha / 2.6: the members are correlated, so four
 # of them cost less than a factor four. The value reproduces the simulated requirements of the default test at
-# 5 % and 80 % within 6 %, for spread factors between 0.7 and 1.4 and biases between 0.2 and 0.5.
+# 5 % and 80 % within 5 % or three replicates, for spread factors between 0.7 and 1.4 and biases between 0.2 and 0.5.
 _MULTIPLICITY = 2.6
 #: Of alpha, what the strong level has in `check`; the rest is for the weak one, whose tests see less.
 STRONG_SHARE = 0.8

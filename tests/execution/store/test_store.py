@@ -113,9 +113,12 @@ def test_a_store_gives_back_what_was_put_in(tmp_path: Path) -> None:
 
 
 def test_judging_needs_only_the_file(tmp_path: Path) -> None:
-    """The verdict of a store is that of the run."""
+    """What a store has is judged as what was put in, but for the share of alpha that its looks have."""
     path = _filled(tmp_path / "run.db")
-    assert str(rt.judge(Store.read(path).replicates())) == str(rt.judge(_original()))
+    result = rt.judge(Store.read(path).replicates())
+    expected = rt.judge(_original(), alpha=result.spent)
+    assert (result.verdict, result.pvalue, result.measures) == (expected.verdict, expected.pvalue, expected.measures)
+    assert str(rt.judge(replace(Store.read(path).replicates(), stored=None))) == str(rt.judge(_original()))
 
 
 @pytest.mark.slow

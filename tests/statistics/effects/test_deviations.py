@@ -34,6 +34,14 @@ def test_the_observed_direction_would_not_cover() -> None:
     assert broken < FEWEST
 
 
+def test_norms_are_those_of_functions_between_points() -> None:
+    """Of a constant at 31 points inside (0, 1) and 0 at both ends: the mean, the root mean square, the largest."""
+    x = np.full((2, 31), -3.0)
+    assert absolute(x) == pytest.approx(3 * 31 / 32)
+    assert quadratic(x) == pytest.approx(3 * np.sqrt(31 / 32))
+    assert largest(np.append(x, [[1.0], [4.0]], axis=1)) == pytest.approx([3, 4])
+
+
 @pytest.mark.parametrize("norm", [absolute, quadratic, largest])
 def test_norm_of_one_number_is_its_absolute_value(norm: Callable[[Floats], Floats]) -> None:
     """For one number with unit noise, far from 0, the interval is that number -+ 1.96 in the units of the norm."""

@@ -228,3 +228,24 @@ def test_lost_replicates_cover_every_completion_of_coverage_and_distance() -> No
         for loose, tight in ((loose_coverage, coverage(full)), (loose_distance, distance(full))):
             assert loose.low <= tight.low + 1e-12
             assert loose.high >= tight.high - 1e-12
+
+
+@pytest.mark.parametrize(("draws", "lost", "confidence"), [(None, 0, 0.95), (None, 7, 0.9), (9, 7, 0.99)])
+def test_a_distance_has_massarts_interval(draws: int | None, lost: int, confidence: float) -> None:
+    """P(D > eps) <= 2 exp(-2 n eps^2), and m lost replicates move the empirical law by m / (n + m)."""
+    values = np.linspace(0.3, 0.9, 40) if draws is None else np.repeat([2, 5, 8], [15, 15, 10])
+    found = distance(values, draws=draws, lost=lost, confidence=confidence)
+    reach = lost / (40 + lost) + math.sqrt(math.log(2 / (1 - confidence)) / (2 * (40 + lost)))
+    ends = max(0.0, found.estimate - reach), min(1.0, found.estimate + reach)
+    assert (found.low, found.high) == pytest.approx(ends, rel=1e-12)
+
+
+@pytest.mark.parametrize("lost", [0, 5])
+def test_no_law_is_farther_than_a_point_at_the_end(lost: int) -> None:
+    """If all u are 0 the distances are 1/2 and 1/3, and no interval goes beyond."""
+    zeros = np.zeros(50)
+    one, two = wasserstein(zeros, lost=lost), cramer_von_mises(zeros, lost=lost)
+    assert (one.estimate, one.high, two.estimate, two.high) == pytest.approx((0.5, 0.5, 1 / 3, 1 / 3), rel=1e-4)
+    slack = lost / (50 + lost)
+    assert one.low == pytest.approx(wasserstein(zeros).low - slack)
+    assert math.sqrt(two.low) == pytest.approx(math.sqrt(cramer_von_mises(zeros).low) - slack)

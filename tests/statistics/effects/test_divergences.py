@@ -27,3 +27,10 @@ def test_one_lost_replicate_may_hide_any_divergence() -> None:
     """Nothing bounds the divergence above once a replicate is lost."""
     found = divergence(even_scores(100), lost=1)
     assert (found.low, found.high) == (0, math.inf)
+
+
+def test_a_sign_changes_nothing() -> None:
+    """Scores far below 0 whose differences are rounding know as little as those far above."""
+    z = 1e9 + 1e-5 * np.arange(10)
+    below, above = divergence(-z), divergence(z)
+    assert repr(below) == repr(above)

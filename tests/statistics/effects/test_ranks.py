@@ -7,14 +7,17 @@ import pytest
 from scipy import special, stats
 
 from ringtrue.statistics.effects import (
+    influences,
     rank_efficiency,
     rank_probabilities,
     spread_and_bias,
 )
+from ringtrue.statistics.effects.ranks import cells_of, kernel_of, weights_of
 
 from .laws import (
     FEWEST,
     REPETITIONS,
+    Floats,
     even_scores,
     expected_ranks,
     finite_or_known,
@@ -180,3 +183,72 @@ def test_interval_from_mid_ranks_would_not_cover() -> None:
     ranks = rng.binomial(9, special.ndtr(2**0.5 * rng.standard_normal((REPETITIONS, 200))))
     fits = [spread_and_bias(special.ndtri((row + 0.5) / 10)) for row in ranks]
     assert sum(fit.spread.low <= 2**0.5 <= fit.spread.high for fit in fits) < FEWEST
+
+
+@pytest.mark.parametrize(("delta", "s"), [(0.0, 1.0), (0.7, 1.4), (-8.0, 0.6), (3.0, 40.0)])
+def test_weights_have_their_derivatives(delta: float, s: float) -> None:
+    """First and second differences of the weights of N(delta, s^2) are the columns said to be their derivatives."""
+    h, log_s = 1e-3, math.log(s)
+
+    def at(a: int, b: int) -> Floats:
+        return weights_of(delta + a * h, log_s + b * h)[:, 0]
+
+    first = [(at(1, 0) - at(-1, 0)) / (2 * h), (at(0, 1) - at(0, -1)) / (2 * h)]
+    mixed = (at(1, 1) - at(1, -1) - at(-1, 1) + at(-1, -1)) / (4 * h * h)
+    second = [(at(1, 0) - 2 * at(0, 0) + at(-1, 0)) / h**2, mixed, (at(0, 1) - 2 * at(0, 0) + at(0, -1)) / h**2]
+    found = weights_of(delta, log_s)
+    assert found[:, 0].sum() == pytest.approx(1, abs=1e-4)
+    scale = np.abs(found[:, 1:]).max(axis=0)
+    assert np.column_stack([*first, *second]) / scale == pytest.approx(found[:, 1:] / scale, abs=2e-5)
+
+
+def test_grouped_ranks_have_exact_probabilities() -> None:
+    """Beyond 2000 draws the cells have the probability of their size, at calibration, to 2e-4."""
+    starts = cells_of(10_000)
+    shares = kernel_of(10_000) @ weights_of(0.0, 0.0)[:, 0]
+    assert shares * 10_001 == pytest.approx(np.diff(starts, append=10_001), rel=2e-4)
+
+
+@pytest.mark.parametrize("heavy", [True, False])
+def test_intervals_from_ranks_are_the_sandwich_or_the_models(heavy: bool) -> None:
+    """Student's quantile times the larger of both errors: of the influences, and of the likelihood's curvature."""
+    # Few ranks far out and the others in the middle; or all ranks but the outer ones alike.
+    i = np.arange(120)
+    ranks = np.where(i % 12 == 0, 19 * (i % 24 == 0), 6 + i % 8) if heavy else 2 + 7 * i % 16
+    known = influences(ranks, draws=19)
+    assert known is not None
+    n, x = 120, known.values
+    counts = np.bincount(ranks, minlength=20)
+
+    def log_likelihood(delta: float, log_s: float) -> float:
+        return float(counts @ np.log(rank_probabilities(19, spread=math.exp(log_s), bias=delta)))
+
+    at, h = np.array([known.bias, known.log_spread - 0.5 * math.log(n / (n - 1))]), 1e-3
+    step = h * np.eye(2)
+    # There the likelihood is largest, before log s is made unbiased as on the continuum.
+    assert [log_likelihood(*(at + e)) - log_likelihood(*(at - e)) for e in step] == pytest.approx([0, 0], abs=1e-5)
+    hessian = [
+        [
+            sum(a * b * log_likelihood(*(at + a * step[i] + b * step[j])) for a in (-1, 1) for b in (-1, 1))
+            / (4 * h * h)
+            for j in (0, 1)
+        ]
+        for i in (0, 1)
+    ]
+    model = np.diag(np.linalg.inv(-np.array(hessian)))
+    sandwich = np.square(x).sum(axis=0) / (n * (n - 1))
+    assert (sandwich[1] > model[1]) is np.bool_(heavy)
+    df = 2 * n / np.maximum(n * (x**4).sum(axis=0) / np.square(x).sum(axis=0) ** 2 - 1, 2 * n / (n - 1))
+    reach = stats.t.ppf(0.975, np.maximum(df, 2)) * np.sqrt(np.maximum(sandwich, model))
+    found = spread_and_bias(ranks, draws=19)
+    assert (found.bias.high - found.bias.low) / 2 == pytest.approx(reach[0], rel=1e-3)
+    assert math.log(found.spread.high / found.spread.low) / 2 == pytest.approx(reach[1], rel=1e-3)
+    assert math.sqrt(found.spread.high * found.spread.low) == pytest.approx(found.spread.estimate)
+
+
+def test_ranks_all_at_one_end_bound_the_bias_on_one_side() -> None:
+    """If no draw lies below any truth the bias may be as low as one likes, and mirrored."""
+    low, high = spread_and_bias(np.zeros(30, int), draws=9), spread_and_bias(np.full(30, 9), draws=9)
+    assert low.bias.estimate == low.bias.low == -math.inf
+    assert low.bias.high < 0
+    assert (high.bias.estimate, high.bias.low, high.bias.high) == pytest.approx((math.inf, -low.bias.high, math.inf))

@@ -111,3 +111,13 @@ def test_order_bounds_drop_what_cannot_bind() -> None:
     np.testing.assert_array_equal(bounds.t, [0.3, 0.8])
     np.testing.assert_array_equal(bounds.low, [0, 1])
     np.testing.assert_array_equal(bounds.high, [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("t", "high"),
+    [([0.5], [10]), ([0.3, 0.45], [300, 160]), ([0.3, 0.45], [300, 145]), ([0.05, 0.3, 0.45], [80, 300, 200])],
+)
+def test_bounds_that_no_path_keeps_to_have_no_probability(t: list[float], high: list[int]) -> None:
+    """Far below what a thousand values make likely the chance is 0, not what is left of a law that was cut off."""
+    low = np.zeros(len(t), int)
+    assert stay_probability(Bounds(np.array(t), low, np.array(high)), 1000) < 1e-30

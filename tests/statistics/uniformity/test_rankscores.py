@@ -142,3 +142,19 @@ def test_tails_decrease(n: int) -> None:
     smooth = law(400, 4, n)
     tails = [smooth.tail(x) for x in np.geomspace(0.1, 20.0 * n, 60)]
     assert np.all(np.diff(tails) <= 1e-15)
+
+
+def test_ties_belong_to_the_tail() -> None:
+    """At every value that the statistic has, the tail is the probability of at least that value."""
+    law = QuadraticLaw(polynomial_scores(3, 2), np.full(4, 0.25), 6)
+    counts, weights = enumerate_counts(np.full(4, 0.25), 6)
+    values = np.square(counts @ polynomial_scores(3, 2).T).sum(axis=1) / 6
+    for value in np.unique(np.round(values, 9)):
+        assert law.tail(float(value)) == pytest.approx(weights[values >= value - 1e-7].sum(), rel=1e-9)
+
+
+def test_scores_are_rounded_to_a_128th_of_their_sd_or_to_what_fits() -> None:
+    """Twenty standard deviations of the sum of a million fit into 2^19 cells; of few values it is always 1/128."""
+    scores = np.sin(np.arange(500.0))
+    assert integer_scores(scores, 100) == pytest.approx(128 * scores / scores.std(), abs=0.5)
+    assert integer_scores(scores, 10**6).std() == pytest.approx(2**19 / (20 * 1000), rel=0.01)

@@ -24,7 +24,7 @@ class Meta:
 
     ``fingerprints`` are those of all studies that wrote to it and were found to be one, ``versions`` those of all
     programs that did, the latest last. ``reference`` is how many reference values there are, ``created`` and ``opened``
-    the unix times at which it was made and last opened for writing.
+    the unix times at which it was made and last opened for writing. ``looks`` are the judgements of it, in their order.
     """
 
     header: Header
@@ -35,6 +35,7 @@ class Meta:
     created: float
     opened: float
     versions: tuple[Mapping[str, str], ...]
+    looks: tuple[Mapping[str, str], ...] = ()
 
 
 def meta_rows(meta: Meta) -> list[Row]:
@@ -48,6 +49,7 @@ def meta_rows(meta: Meta) -> list[Row]:
             "of_belief": header.of_belief,
             "reproducible": header.reproducible,
             "notes": list(header.notes),
+            "datasets": header.datasets,
             "fingerprints": [dict(mark) for mark in meta.fingerprints],
             "n": meta.n,
             "keep": meta.keep,
@@ -55,6 +57,7 @@ def meta_rows(meta: Meta) -> list[Row]:
             "created": meta.created,
             "opened": meta.opened,
             "versions": [dict(one) for one in meta.versions],
+            "looks": [dict(one) for one in meta.looks],
         }
     )
     return [meta_row(copy, text) for copy in (0, 1)]
@@ -87,7 +90,7 @@ _FORM: dict[str, Any] = {
     **dict.fromkeys(("seed", "n", "reference"), int),
     **dict.fromkeys(("created", "opened"), float),
     **dict.fromkeys(("of_belief", "reproducible"), bool),
-    **{name: [{}] for name in ("fingerprints", "versions")},
+    **{name: [{}] for name in ("fingerprints", "versions", "looks")},
     "functions": [[str]],
     "notes": [str],
 }
@@ -102,18 +105,20 @@ def _has_form(value: Any, form: Any) -> bool:
 
 
 def _meta(value: Any) -> Meta:
+    value = {"looks": [], **value}  # files that nobody has looked at since looks are remembered have none
     need_form(all(_has_form(value[name], form) for name, form in _FORM.items()), "the description of the store")
     functions = tuple(Asked(*function) for function in value["functions"])
     need_form(all(one.sees in get_args(Sees) for one in functions), "a test function")
     names = tuple(one.name for one in functions)
     selection = None if value["selection"] is None else BestOf(names, *value["selection"])
-    header = Header(
-        functions, value["seed"], selection, value["of_belief"], value["reproducible"], tuple(value["notes"])
-    )
+    datasets = value.get("datasets", 1)  # older stores have none
+    need_form(type(datasets) is int and datasets > 0, "the number of datasets per theta")
+    notes = tuple(value["notes"])
+    header = Header(functions, value["seed"], selection, value["of_belief"], value["reproducible"], notes, datasets)
     keep = None if value["keep"] is None else str(value["keep"])
     need_form(bool(value["fingerprints"]) and min(value["n"], value["reference"]) >= 0, "the description of the store")
-    marks, known = tuple(value["fingerprints"]), tuple(value["versions"])
-    return Meta(header, marks, value["n"], keep, value["reference"], value["created"], value["opened"], known)
+    marks, known, looks = (tuple(value[name]) for name in ("fingerprints", "versions", "looks"))
+    return Meta(header, marks, value["n"], keep, value["reference"], value["created"], value["opened"], known, looks)
 
 
 def need_same(there: Meta, wanted: Meta, path: Path, other: Path | None = None) -> None:
@@ -144,6 +149,7 @@ def _marks(meta: Meta) -> dict[str, str]:
         "the list of test functions": ", ".join(f"{f.name} (sees {f.sees})" for f in header.functions),
         "the seed": str(header.seed),
         "the choice of test functions": "none" if chosen is None else f"share {chosen.share}, splits {chosen.splits}",
+        "the number of datasets per theta": str(header.datasets),
         "what is kept": str(meta.keep),
         "reproducible": str(header.reproducible),
     }

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...errors import InvalidStudy
 from ...replicates.given import replicates_from_draws
-from ...replicates.record import CHAINS, Replicates
+from ...replicates.record import CHAINS, GROUP, Replicates
 from .store import Store
 
 
@@ -41,11 +41,13 @@ def recompute(store: Any, *, f: Any, belief: Any = None) -> Replicates:
         f=f,
         belief=belief,
         **order,
+        groups=stored.arrays.get(GROUP),
         seed=stored.seed,
         on_failure="record",
     )
     known = {failure.replicate: failure for failure in stored.failures}
-    return replace(found, failures=tuple(known.get(one.replicate, one) for one in found.failures))
+    failures = tuple(known.get(one.replicate, one) for one in found.failures)
+    return replace(found, failures=failures, stored=stored.stored)
 
 
 def _order(stored: Replicates) -> dict[str, Any]:

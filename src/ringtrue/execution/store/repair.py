@@ -73,6 +73,8 @@ def _united(metas: Sequence[Meta]) -> Meta:
         reference=0,
         fingerprints=identity.united(*(meta.fingerprints for meta in metas)),
         versions=identity.united(*(meta.versions for meta in metas)),
+        # Whoever looked at a share has seen some of the whole.
+        looks=tuple(one for meta in metas for one in meta.looks),
     )
 
 

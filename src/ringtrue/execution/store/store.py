@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidStudy, StoreError
-from ...replicates.record import Failure, Gathering, Header, Replicates
+from ...replicates.record import Failure, Gathering, Header, Replicates, Stored
 from ...replicates.reducers import fields
 from ...values import Floats
 from . import codec, database, identity, ranges
@@ -135,7 +135,7 @@ class Store:
             db = undo.enter_context(contextlib.closing(database.connect(path, "rwc")))
             store = cls(Contents(path, db, database.FORMAT), _prepared(path, db, wanted), lock, wanted)
             with transaction(db):  # after everything was checked: a damaged file is left alone
-                database.put_meta(db, meta_rows(store.meta))
+                store._put_meta(store.meta)
             undo.pop_all()
             return store
 
@@ -191,6 +191,11 @@ class Store:
     def versions(self) -> tuple[dict[str, str], ...]:
         """The versions of ringtrue, NumPy and Python that wrote to the file, the latest last."""
         return tuple(dict(one) for one in self._meta.versions)
+
+    @property
+    def looks(self) -> tuple[dict[str, str], ...]:
+        """The judgements of what is in the file, the first one first: which test, and of how many replicates."""
+        return tuple(dict(one) for one in self._meta.looks)
 
     # What is there.
 
@@ -282,9 +287,15 @@ class Store:
         )
         with transaction(self._db):
             if signed != self._meta:
-                database.put_meta(self._db, meta_rows(signed))
+                signed = self._put_meta(signed)
             yield
         self._meta = signed
+
+    def _put_meta(self, meta: Meta) -> Meta:
+        """Write the description, inside a transaction, with the looks of others who judge meanwhile."""
+        meta = replace(meta, looks=self._contents.meta().looks)
+        database.put_meta(self._db, meta_rows(meta))
+        return meta
 
     def add_reference(self, first: int, values: Floats) -> None:
         """Append fresh values of mu0, (count, functions), of which ``first`` are there already; written at once."""
@@ -330,7 +341,8 @@ class Store:
             whole = Gathering(self.header, start, last, fields())
             for part in self._contents.parts(self.header, start, last):
                 whole.add(part)
-            return whole.replicates(self.reference(min(self.reference_count, last)))
+            found = whole.replicates(self.reference(min(self.reference_count, last)))
+            return replace(found, stored=Stored(str(self.path), len(self._meta.looks)))
 
     def _refuse_gaps(self, start: int, stop: int) -> None:
         gaps = self.missing(start, stop)

@@ -21,7 +21,7 @@ from ...statistics import combining, exchange, uniformity
 from ...statistics.effects import Interval
 from ...streams import Streams
 from ...values import Floats
-from .. import chains
+from .. import chains, groups
 from ..column import Column, columns_of
 
 if TYPE_CHECKING:
@@ -168,16 +168,23 @@ def combined(
 
 def test_column(level: str, column: Column, test: str) -> TestRow:
     """Test that positions are uniform; that chains place the truth as each other; that truth and draws exchange."""
-    if column.chains:
-        found = chains.test(column, lambda: stream(column.replicates, 4 + column.k))
+    if column.groups is not None:
+        smooth, plain = test == "combination" and not column.chains, column.broken()
+        found = groups.test(column, plain.scores, lambda one: _tested(one, test), draws=plain.draws, smooth=smooth)
         return row_of(level, column, found, column.route)
+    return row_of(level, column, _tested(column, test), column.route)
+
+
+def _tested(column: Column, test: str) -> Any:
+    """Test a column of independent replicates."""
+    if column.chains:
+        return chains.test(column, lambda: stream(column.replicates, 4 + column.k))
     if column.pool is not None and not column.lost:
         # The labels are the same for every seed: draws that exist have one p-value.
-        return row_of(level, column, exchange.exchange_test(column.pool, rng=labels()), column.route)
-    column = column.broken()
-    z = column.scores if column.draws is None else None
-    positions = uniform(column.values, z, draws=column.draws, test=test, lost=column.lost)
-    return row_of(level, column, positions, column.route)
+        return exchange.exchange_test(column.pool, rng=labels())
+    plain = column.broken()
+    z = plain.scores if plain.draws is None else None
+    return uniform(plain.values, z, draws=plain.draws, test=test, lost=column.lost)
 
 
 def row_of(level: str, column: Column, found: Any, route: str) -> TestRow:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import InvalidStudy
 from ...functions import BestOf
-from ...replicates.record import Replicates
+from ...replicates.record import GROUP, Replicates
 from ...statistics import combining, exchange, planning
 from ...statistics.effects import Interval
 from ...values import Floats
@@ -43,7 +43,8 @@ class Strong(Level):
         if columns and replicates.header.selection is not None:
             return _selected(replicates, columns, test, replicates.header.selection)
         found = super().evidence(replicates, test)
-        if found is None or replicates.members is None or replicates.failures:
+        # Relabelling needs replicates that are independent, not only groups.
+        if found is None or replicates.members is None or replicates.failures or GROUP in replicates.arrays:
             return found
         # Functions of one parameter are dependent: randomised labels pay for them once, Bonferroni for each.
         joint = exchange.label_randomised(replicates.members, rng=labels(), weights=self.weights(columns))
@@ -84,7 +85,9 @@ def _selected(replicates: Replicates, columns: Sequence[Column], test: str, sele
     kept = np.flatnonzero(replicates.kept)
     rng = stream(replicates, 1)
     # A single split is the user's own order; several are random, or their p-values would not be exchangeable.
-    orders = [kept] if selection.splits == 1 else [rng.permutation(kept) for _ in range(selection.splits)]
+    groups = replicates.arrays.get(GROUP)
+    units = kept if groups is None else groups[np.sort(np.unique(groups, return_index=True)[1])]
+    orders = [units] if selection.splits == 1 else [rng.permutation(units) for _ in range(selection.splits)]
     rows = [_one_split(columns, test, order, selection.share) for order in orders]
     if len(rows) == 1:
         return Evidence("strong", (rows[0],), rows[0].pvalue)
@@ -96,13 +99,18 @@ def _selected(replicates: Replicates, columns: Sequence[Column], test: str, sele
 
 
 def _one_split(columns: Sequence[Column], test: str, order: Any, share: float) -> TestRow:
+    """Choose on the first replicates, or groups of them, and test on the others."""
+    groups = columns[0].groups
     cut = round(share * len(order))
     if not 0 < cut < len(order):
         raise InvalidStudy(
             f"BestOf needs replicates on both sides of its split, but {len(order)} at share {share} came."
         )
-    chosen = min(columns, key=lambda column: test_column("strong", column.at(order[:cut]), test).pvalue)
-    row = test_column("strong", chosen.at(order[cut:]), test)
+    first, second = (
+        part if groups is None else np.flatnonzero(np.isin(groups, part)) for part in (order[:cut], order[cut:])
+    )
+    chosen = min(columns, key=lambda column: test_column("strong", column.at(first), test).pvalue)
+    row = test_column("strong", chosen.at(second), test)
     return replace(row, method=f"{row.method}, best of {len(columns)} on the other {cut}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from ...replicates.record import Replicates
 from ...statistics import twosample
 from ...statistics.effects import Interval
 from ...values import Floats
-from ..column import column_named, strong_columns
+from .. import groups
+from ..column import Column, column_named, columns_of, strong_columns
 from . import Evidence, Level, TestRow, combined, row_of, stream, uniform
 
 if TYPE_CHECKING:
@@ -39,18 +40,17 @@ class Weak(Level):
             if np.isnan(values).any():
                 continue
             if column.weak is not None:
-                z = column.array("weak_z")
-                found = uniform(column.weak, z, draws=None, test=test, lost=column.lost)
-                rows.append(row_of(self.name, column, found, "exact law of mu0"))
+                rows.append(row_of(self.name, column, _tested(column, test), "exact law of mu0"))
             # The permutation null of two samples knows no lost values: with some, the level is not tested at all.
             elif len(replicates.reference) > 1 and not column.lost:
-                both = twosample.ks(values, replicates.reference[:, column.k])
+                alone = columns_of(groups.one_of_each(replicates))[column.k].array("weak_value")
+                both = twosample.ks(alone, replicates.reference[:, column.k])
                 rows.append(row_of(self.name, column, both, "fresh draws of mu0"))
             elif column.lost and len(replicates.reference):
                 notes.append(
                     f"weak level of {column.name!r} not tested: replicates were lost and mu0 has no exact law of it."
                 )
-        rows += _jointly(replicates) if not replicates.lost else []
+        rows += _jointly(groups.one_of_each(replicates)) if not replicates.lost else []
         return combined(self.name, rows, notes) if rows else Evidence(self.name, (), 1.0, tuple(notes))
 
     def sizes(self, row: TestRow, measures: Sequence[Interval]) -> list[Interval]:
@@ -67,6 +67,14 @@ class Weak(Level):
         from ..sentences.miscalibrated import of_belief
 
         return of_belief(row, findings)
+
+
+def _tested(column: Column, test: str) -> Any:
+    """Test that draws of the outputs are uniform in the exact law of the belief."""
+    z = column.array("weak_z")
+    if column.groups is not None and column.weak is not None:
+        return groups.test(column, z, lambda one: _tested(one, test), smooth=test == "combination", draws=None)
+    return uniform(column.weak, z, draws=None, test=test, lost=column.lost)
 
 
 def _jointly(replicates: Replicates) -> list[TestRow]:

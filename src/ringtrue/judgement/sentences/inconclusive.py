@@ -6,12 +6,23 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...replicates.record import GROUP
 from ...statistics.effects import Interval
 from ..chains import too_slow
 from ..column import strong_columns
 from ..measures import without_losses
 from ..text import counted, decimals, format_p, number, percent
-from ..verdict import Tolerance, certificate, joint_confidence, known_to, needed, one_draw, to_settle, usual_draws
+from ..verdict import (
+    Tolerance,
+    certificate,
+    joint_confidence,
+    known_to,
+    needed,
+    one_draw,
+    to_settle,
+    usual_draws,
+    wider,
+)
 from .phrases import listed, percents, points, reached, rounded, span
 from .verdicts import Findings, far_misses, idle
 
@@ -64,7 +75,7 @@ def _excluded(sizes: Sequence[Interval]) -> str:
 
 def _open(findings: Findings) -> str:
     """Say what is not known, and what would settle it."""
-    ran, kept = findings.replicates, findings.kept
+    ran, kept = findings.replicates, findings.independent
     if not findings.measures:
         return (
             "and no test function of theta alone was asked about, so calibration was not measured; add one, such as "
@@ -75,14 +86,15 @@ def _open(findings: Findings) -> str:
     if ran.failures:
         return f"but {_lost(findings)}"
     if kept < 4:
-        return f"but {counted(kept, 'replicate')} {'tells' if kept == 1 else 'tell'} next to nothing; {_more(findings)}"
+        many = counted(kept, "group" if GROUP in ran.arrays else "replicate")
+        return f"but {many} {'tells' if kept == 1 else 'tell'} next to nothing; {_more(findings)}"
     if too_slow(ran):
         return "but the chains are worth too few draws to tell how wide outputs are; run them longer, or more of them"
-    if few := _few_valued(findings):
-        take = "takes" if len(few) == 1 else "take"
+    if coarse := _few_valued(findings):
+        take = "takes" if len(coarse) == 1 else "take"
         return (
-            f"and {listed(few)} {take} few values: how far the probabilities are off is not measured here, so that no "
-            f"number of replicates certifies them"
+            f"and {listed(coarse)} {take} few values: how far the probabilities are off is not measured here, so that "
+            f"no number of replicates certifies them"
         )
     return f"and {_more(findings)}"
 
@@ -106,38 +118,53 @@ def _lost(findings: Findings) -> str:
 
 
 def _more(findings: Findings) -> str:
-    """Say how many more replicates would settle it."""
+    """Say how many more replicates would settle it, at the level that the next look will have."""
     n, limits = findings.kept, findings.tolerance
     draws = usual_draws(findings.replicates)
     sizes = certificate(findings.measures, findings.replicates)
-    need = needed(sizes, limits, findings.alpha, draws)
+    functions, grouped = len({m.f for m in findings.measures}), GROUP in findings.replicates.arrays
+    now, later = (joint_confidence(a, functions) for a in (findings.alpha, findings.later))
+    need = needed(sizes, limits, findings.later, draws)
     if not math.isfinite(need):
         return f"no number of replicates would certify it with {counted(draws or 0, 'draw')} each"
+    if grouped:  # what they are worth shows in the intervals alone
+        need = max(need, *(to_settle(_at_ideal(m), limits, findings.later, n, now) for m in sizes))
+    if not math.isfinite(need):
+        return "what would certify it cannot be told from so few groups"
     open_rows = [m for m in sizes if not m.certified]
     # Once there are enough for a calibrated procedure, it is the estimates that keep it open.
     if 2 * n >= need and open_rows:
-        confidence = joint_confidence(findings.alpha, len({m.f for m in findings.measures}))
-        needs = {m: to_settle(m, limits, findings.alpha, n, confidence) for m in open_rows}
+        needs = {m: to_settle(m, limits, findings.later, n, now) for m in open_rows}
         worst = max(open_rows, key=lambda m: needs[m])
         if needs[worst] > _TOO_MANY * n:
-            return _at_the_limit(worst, limits, n)
+            return _at_the_limit(worst, limits, n, wider(now, later))
         need = max(need, math.ceil(needs[worst]))
     return (
-        f"about {rounded(max(int(need) - n, math.ceil(0.1 * n), 1))} more replicates would certify a spread within "
-        f"{100 * limits.spread:g} %, a bias within {limits.bias:g} sd and a coverage within "
+        f"about {rounded(max(int(need) - n, math.ceil(0.1 * n), 1))} more replicates"
+        f"{', in new groups,' if grouped else ''} would certify a spread within {100 * limits.spread:g} %, a bias "
+        f"within {limits.bias:g} sd and a coverage within "
         f"{points(100 * limits.coverage)}{_with_draws(sizes, findings, draws)}"
     )
 
 
+def _at_ideal(m: Interval) -> Interval:
+    """Return a size with the interval that it would have around its ideal."""
+    if m.name == "spread":
+        low, high = m.low / m.estimate, m.high / m.estimate
+        return replace(m, estimate=m.ideal, low=m.ideal * low, high=m.ideal * high)
+    low, high = m.low - m.estimate, m.high - m.estimate
+    return replace(m, estimate=m.ideal, low=m.ideal + low, high=m.ideal + high)
+
+
 def _with_draws(sizes: Sequence[Interval], findings: Findings, draws: int | None) -> str:
     """Say how many replicates would do with more draws, if they are so few that this matters."""
-    if draws is None:
+    if draws is None or GROUP in findings.replicates.arrays:
         return ""
-    few, enough = (needed(sizes, findings.tolerance, findings.alpha, many) for many in (draws, _PLENTY))
+    few, enough = (needed(sizes, findings.tolerance, findings.later, many) for many in (draws, _PLENTY))
     return "" if few < 1.5 * enough else f", or {rounded(int(enough))} in all with {_PLENTY} draws each"
 
 
-def _at_the_limit(m: Interval, tolerance: Tolerance, n: int) -> str:
+def _at_the_limit(m: Interval, tolerance: Tolerance, n: int, wider: float) -> str:
     """Say what to do where the estimate is outside its tolerance, or so near its limit that nothing would settle it."""
     low, high = tolerance.limits(m.name, m.ideal)
     if low < m.estimate < high:
@@ -145,7 +172,7 @@ def _at_the_limit(m: Interval, tolerance: Tolerance, n: int) -> str:
             f"{_called(m)} is so near the limit of its tolerance, {_span_of(m, low, high)}, that only a wider one "
             f"would settle it"
         )
-    reach = 1 / max(reached(m), 1e-3)
+    reach = wider / max(reached(m), 1e-3)
     more = max(math.ceil(n * (1.2 * reach) ** 2) - n, math.ceil(0.1 * n))
     return (
         f"{_called(m)} may be outside its tolerance, {_span_of(m, low, high)}: about {rounded(more)} more replicates "

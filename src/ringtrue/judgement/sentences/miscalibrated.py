@@ -43,8 +43,10 @@ _OF_ENTRIES = (*ADDED, "joint")
 
 
 def miscalibrated(findings: Findings) -> str:
-    """Say what is wrong, most of all and besides."""
+    """Say what is wrong, most of all and besides; no size while what went in is in doubt."""
     rows = findings.rejecting
+    if findings.suspected:
+        return _in_doubt(findings)
     if not rows:
         return _jointly(findings)
     worst = min(rows, key=lambda row: (_blunt(row), row.kind in _OF_ENTRIES, not _telling(row), _strength(row)))
@@ -54,6 +56,17 @@ def miscalibrated(findings: Findings) -> str:
     besides = f"{_others(worst, findings)}{far_misses(findings, told={row.f for row in rows})}"
     rest = f"{besides}{idle(findings)}{whatever(findings)}{_chance(findings)}"
     return f"{head} {_complaint(worst, findings)}.{rest}"
+
+
+def _in_doubt(findings: Findings) -> str:
+    """Say what is off, and not by how much: a factor for outputs of other truths would mend nothing."""
+    rows = sorted(findings.rejecting, key=lambda row: (row.kind in _OF_ENTRIES, _strength(row)))
+    level, names = rows[0].level if rows else "strong", list(dict.fromkeys(row.f for row in rows))
+    what = f"{listed(names)} {'fails' if len(names) == 1 else 'fail'}" if names else "the test functions jointly fail"
+    return (
+        f"MISCALIBRATED ({level}, {format_p(findings.overall)}): {what} the test; by how much the procedure is off, if "
+        f"it is, can be told when the inputs are right.{idle(findings)}{whatever(findings)}"
+    )
 
 
 def _chance(findings: Findings) -> str:

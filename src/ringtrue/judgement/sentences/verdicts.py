@@ -12,6 +12,7 @@ from ...replicates.record import Replicates
 from ...statistics.effects import Interval
 from ..column import strong_columns
 from ..diagnosis import far_out
+from ..groups import one_of_each
 from ..levels import Evidence, TestRow
 from ..measures import says_nothing
 from ..text import counted, decimals, format_p, number, percent
@@ -30,9 +31,13 @@ class Findings:
     measures, use
         Sizes with their intervals, and contraction and skill by test function.
     replicates, alpha, tolerance
-        What was judged, and how.
+        What was judged, and how; alpha is what this look at the run has of it.
     tolerable
         How many lost replicates would leave a verdict; None if not even none lost would.
+    later
+        What the next look at the run will have of alpha.
+    suspected
+        Whether something seems wrong with what went in, so that sizes may not be the procedure's.
     """
 
     found: Sequence[Evidence]
@@ -43,7 +48,9 @@ class Findings:
     replicates: Replicates
     alpha: float
     tolerance: Tolerance
-    tolerable: int | None = None
+    tolerable: int | None
+    later: float
+    suspected: bool
 
     @property
     def entries(self) -> set[str]:
@@ -54,6 +61,12 @@ class Findings:
     def kept(self) -> int:
         """How many replicates were not lost."""
         return self.replicates.n - self.replicates.lost
+
+    @property
+    def independent(self) -> int:
+        """How many of these are independent: one of each group, where replicates come in groups."""
+        alone = one_of_each(self.replicates)
+        return alone.n - alone.lost
 
 
 def sentence(verdict: Verdict, findings: Findings) -> str:
@@ -87,7 +100,8 @@ def within(findings: Findings) -> str:
 
 def _unseen(findings: Findings) -> str:
     """Say what no run of this length can exclude: with three in n, one run in twenty sees none of them."""
-    return f" No run of {findings.kept} can exclude errors in fewer than {percent(3 / findings.kept)} of all outputs."
+    n = findings.independent
+    return f" No run of {n} can exclude errors in fewer than {percent(3 / n)} of all outputs."
 
 
 def _sizes(findings: Findings) -> str:
@@ -120,7 +134,7 @@ def far_misses(findings: Findings, *, told: Collection[str] = ()) -> str:
     """
     skipped = ("distance", "overall") if findings.entries else ()
     asked = [one for one in strong_columns(findings.replicates) if one.name not in told and one.kind not in skipped]
-    found = [(one[1], column) for column in asked if column.draws and (one := far_out(column))]
+    found = [(one[1], column) for column in asked if column.draws and (one := far_out(column, among=len(asked)))]
     if not found:
         return ""
     far, column = max(found, key=lambda pair: pair[0].count)

@@ -17,6 +17,7 @@ from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import count
 from math import factorial
 from typing import Any, ClassVar, Literal
 
@@ -33,6 +34,9 @@ from .solution import GaussianSolution, Process
 _TOGETHER = 2**17
 #: Shortest step in units of the span, and most steps tried.
 _COLLAPSED, _ENDLESS = 1e-12, 100_000
+#: Steps in a row, so short that more than _ENDLESS would follow, after which an implicit integrator is asked whether
+#: the solution explodes; and how often it may evaluate the vector field (a few thousand times settle it, if at all).
+_STALLED, _PATIENCE = 100, 20_000
 
 
 @cache
@@ -160,6 +164,8 @@ class _Sweep:
         self.begin, self.end = flow.problem.span
         self.t, self.h = np.full(n, self.begin), self._first(start)
         self.accepted, self.rejected, self.evidence = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n)
+        # Steps in a row that lead nowhere, and the largest value of a component so far.
+        self.hopeless, self.largest = np.zeros(n, np.int64), np.zeros(n)
         self.log: list[_Steps] = []
 
     def units(self, h: Floats) -> _Units:
@@ -221,7 +227,9 @@ class _Sweep:
         if self.rule.diffusion == "dynamic":
             steps = replace(steps, diffusion=diffusion)
         good = np.ones(len(active), bool) if self._count else error < 1
-        if not self._count:
+        if self._count:
+            self._doubt(steps, units, diffusion)
+        else:
             self._adapt(steps, error, until)
         self.t[active[good]] = until[good]
         self._take(steps.over(good), (scaled * units.mean)[..., good], residual[..., good])
@@ -261,6 +269,28 @@ class _Sweep:
         # What has arrived needs no further step, however short its last one was.
         short = self.h[active] < _COLLAPSED * (self.end - self.begin)
         self._lose(active[short & (bad | (until < self.end))], "the step size collapsed")
+        # Towards an explosion steps shorten for tens of thousands of times before they are the shortest.
+        far = self.h[active] * _ENDLESS < self.end - steps.start
+        for row in self._in_a_row(active, far, _STALLED):
+            if _explodes(self.flow.problem, self.rows[row], self.t[row], self.mean[: self.block, :, row].ravel()):
+                self._lose(np.array([row]), "the solution explodes, and the step size collapsed")
+
+    def _in_a_row(self, active: Rows, hopeless: NDArray[np.bool_], most: int) -> Rows:
+        """Count hopeless steps in a row, and return the problems that have just had the most."""
+        self.hopeless[active] = np.where(hopeless, self.hopeless[active] + 1, 0)
+        reached: Rows = active[self.hopeless[active] == most]
+        return reached
+
+    def _doubt(self, steps: _Steps, units: _Units, diffusion: Floats) -> None:
+        """Lose those whose fixed steps do not resolve the equation: what such a filter returns is finite, no more.
+
+        The error that a single step adds, by the filter's own estimate, is then larger than the solution has ever been,
+        and not for once: a state of order + 1 numbers has forgotten a bad step after as many.
+        """
+        active, error = steps.rows, np.sqrt(_noise(self.rule.order)[0, 0] * diffusion) * units.mean[0, 0]
+        self.largest[active] = np.maximum(self.largest[active], np.abs(steps.mean[: self.block]).max((0, 1)))
+        lost = self._in_a_row(active, error > self.largest[active], self.rule.order + 2)
+        self._lose(lost, f"steps of {steps.length[0]:g} are too long: one adds an error larger than the solution")
 
     def _take(self, steps: _Steps, mean: Floats, residual: Floats) -> None:
         """Correct predictions and note the steps."""
@@ -288,6 +318,36 @@ class _Sweep:
             before.append(cov[..., steps.rows])
             cov[..., steps.rows] = steps.corrected(before[-1], self.units(steps.length))[0]
         return before
+
+
+def _explodes(problem: InitialValueProblem, row: int, t: float, x: Floats) -> bool:
+    """Return whether an implicit integrator gets stuck too, on the way from a state to the end.
+
+    Short steps alone do not tell: van der Pol's equation with mu = 1000 needs thousands that are a millionth of what is
+    left. An implicit method takes long ones again after the turn, and its steps collapse before an explosion only.
+    """
+    from scipy.integrate import solve_ivp
+
+    alone = problem if problem.size is None else problem[row]
+    # A flow of its own: where the field raises on trial nothing is lost.
+    flow, asked = Flow(alone), count()
+
+    def slope(at: float, x: Floats) -> Floats:
+        if next(asked) > _PATIENCE:
+            raise _Undecided
+        return flow(at, x[:, None])[:, 0]
+
+    try:
+        size = 1e-6 * float(np.abs(x).max())
+        found = solve_ivp(slope, (t, problem.span[1]), x, method="Radau", rtol=1e-3, atol=size)
+    # Its algebra refuses a Jacobian that is not finite.
+    except (_Undecided, ValueError):
+        return False
+    return not found.success
+
+
+class _Undecided(Exception):
+    """An integrator takes too long to be of use."""
 
 
 class _Smoothing:

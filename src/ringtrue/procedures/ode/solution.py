@@ -147,7 +147,7 @@ def single(law: Law) -> Law:
 
 
 def _need_later(problem: InitialValueProblem, t: float) -> None:
-    if t <= problem.span[0]:
+    if problem.need_inside(t) == problem.span[0]:
         raise InvalidStudy(
             f"the solution is known at the start of the span and has no law there, but t = {t:g} arrived; ask about a "
             f"later time."

@@ -89,7 +89,7 @@ def freedom(influence: Floats) -> float:
     return min(max(2 * n / max(kurtosis - 1, 1e-3), 2.0), n - 1.0)
 
 
-def clopper_pearson(hits: int, n: int, confidence: float, lost: int) -> tuple[float, float]:
+def clopper_pearson(hits: float, n: float, confidence: float, lost: float) -> tuple[float, float]:
     """Return limits that hold however many of the lost were hits."""
     # All lost count as misses at the lower end and as hits at the upper.
     n, tail, most = n + lost, (1 - confidence) / 2, hits + lost

@@ -139,7 +139,9 @@ def _enumerated_gammas(counts: Ints, n: int) -> Floats:
     lower = lower_tail(np.arange(n + 1)[:, None], n, t)
     # P(N(t) >= c) = P(N(1 - t) <= n - c): upper tails are the lower ones mirrored.
     table = np.minimum(lower, lower[::-1, ::-1])
-    return np.asarray(2.0 * table[np.cumsum(counts, axis=1)[:, :-1], np.arange(cells - 1)].min(axis=1))
+    gammas = 2.0 * table[np.cumsum(counts, axis=1)[:, :-1], np.arange(cells - 1)].min(axis=1)
+    # Two tails that share their centre add up to more than one.
+    return np.asarray(np.minimum(gammas, 1.0))
 
 
 def _exact_two_sided(sums: Ints, weights: Floats) -> Floats:
@@ -152,4 +154,4 @@ def _exact_tails(statistics: Floats, weights: Floats) -> Floats:
     """P(T >= t) for each outcome's own t; ties count although rounding separates them."""
     order = np.argsort(statistics)
     tails = np.append(np.cumsum(weights[order][::-1])[::-1], 0.0)
-    return tails[np.searchsorted(statistics[order], statistics * (1.0 - 1e-9) - 1e-12)]
+    return tails[np.searchsorted(statistics[order], statistics - 1e-9 * np.abs(statistics) - 1e-12)]

@@ -1,0 +1,31 @@
+"""Mutants that change no answer, found by reading them: the file, the function, the change, and why."""
+
+EQUIVALENT: dict[tuple[str, str, str], str] = {
+    (
+        "statistics/chains.py",
+        "reference_noise",
+        "ratio = of_chains / max(square, 1e-300) -> ratio = of_chains / max(square, 1.25e-300)",
+    ): "a floor below all mean squares but 0, for which the numerator is 0 too",
+    (
+        "statistics/combining.py",
+        "_relabelled_counts",
+        "chunk = max(1, _CHUNK // (K * max(n, size))) -> chunk = max(2, _CHUNK // (K * max(n, size)))",
+    ): "how many labellings are held at once, where a single one exceeds the budget of memory",
+    (
+        "statistics/effects/ranks.py",
+        "cells_of",
+        "edges = np.round((draws + 1) * special.ndtr(NODES + STEP / 2)).astype(np.int64) -> "
+        "edges = np.round((draws + 1) * special.ndtr(NODES + STEP / 3)).astype(np.int64)",
+    ): "where ranks are grouped is free: cells have their exact probability to 1.1e-4 with either",
+    (
+        "statistics/effects/ranks.py",
+        "_newton_step",
+        "longest = max(abs(step[0]) / max(1.0, s), abs(step[1])) -> "
+        "longest = max(abs(step[1]) / max(1.0, s), abs(step[1]))",
+    ): "a limit on the way to a maximum that is found without it; line search refuses steps that go down",
+    (
+        "statistics/effects/together.py",
+        "averaged",
+        "first = special.ndtr((points - mean[0]) / sd[0]) -> first = special.ndtr((points - mean[1]) / sd[0])",
+    ): "what is subtracted is added again; of equal laws the second is the first",
+}
