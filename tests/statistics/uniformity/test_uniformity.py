@@ -12,6 +12,7 @@ from ringtrue.statistics import uniformity
 from ringtrue.statistics.uniformity import TESTS, Band, band, combination, cook, ecdf_gamma, ks, mean_z, neyman
 from ringtrue.statistics.uniformity.minimum import adjusted_minimum
 from ringtrue.statistics.uniformity.rankscores import enumerate_counts
+from ringtrue.statistics.uniformity.sample import as_sample
 
 U = [0.05, 0.2, 0.35, 0.6, 0.9]
 RANKS = [0, 0, 1, 3, 9, 9, 9, 5]
@@ -245,6 +246,13 @@ def test_many_draws_are_compared_on_a_grid_of_ranks() -> None:
     assert (ranks + ranks[::-1] == 10_000).all()
     assert (ranks[0], ranks[len(ranks) // 2]) == (1, 5000)
     assert 130 < len(ranks) <= 161
+
+
+@pytest.mark.parametrize(("n", "draws", "bins"), [(1000, None, 20), (1000, 99, 20), (1000, 9, 10), (40, None, 8)])
+def test_bins_are_at_most_twenty_with_five_expected_in_each(n: int, draws: int | None, bins: int) -> None:
+    """As many as that, and no more than there are ranks."""
+    values = (np.arange(n) + 0.5) / n if draws is None else np.arange(n) % (draws + 1)
+    assert uniformity.scores._default_bins(as_sample(values, draws)) == bins
 
 
 def test_anderson_darling_limit() -> None:
