@@ -2,6 +2,29 @@
 
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
+        "judgement/diagnosis.py",
+        "far_out",
+        "if values.size < 3 or draws == 1 or column.chains: -> if values.size <= 3 or draws == 1 or column.chains:",
+    ): "at most a quarter may be outliers: of three none, as the next guard says",
+    (
+        "judgement/diagnosis.py",
+        "_of_scores",
+        "w = (z - z.mean()) * (_CELLS / (2 * _EDGE * max(float(z.std()), 1e-300))) -> "
+        "w = (z - z.mean()) * (_CELLS / (2 * _EDGE * max(float(z.std()), 1.25e-300)))",
+    ): "a floor below all spreads that are diagnosed, which are larger than SMALLEST",
+    (
+        "judgement/diagnosis.py",
+        "_normal_cells",
+        "return (p, *_components(p, np.column_stack([middle, middle ** 2 - 1]))) -> "
+        "return (p, *_components(p, np.column_stack([middle, middle ** 2 - 2])))",
+    ): "what is made orthogonal to one and to the square plus a constant does not depend on the constant",
+    (
+        "judgement/inputs.py",
+        "_steady",
+        "return not alike and nearer > 0 and (float(special.bdtrc(nearer - 1, nearer + farther, 0.5)) <= chance) -> "
+        "return not alike and nearer > 1 and (float(special.bdtrc(nearer - 1, nearer + farther, 0.5)) <= chance)",
+    ): "a single pair has a chance of one half, never below the one in a million that is asked",
+    (
         "statistics/chains.py",
         "reference_noise",
         "ratio = of_chains / max(square, 1e-300) -> ratio = of_chains / max(square, 1.25e-300)",
