@@ -25,6 +25,21 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "return not alike and nearer > 1 and (float(special.bdtrc(nearer - 1, nearer + farther, 0.5)) <= chance)",
     ): "a single pair has a chance of one half, never below the one in a million that is asked",
     (
+        "judgement/result.py",
+        "Tested",
+        "__test__ = False -> __test__ = True",
+    ): "a word to pytest, which would complain of the class in a test file that imports it; no answer depends on it",
+    (
+        "judgement/sentences/miscalibrated.py",
+        "_width_of",
+        "how = 'wider' if spread.estimate > 1 else 'narrower' -> how = 'wider' if spread.estimate >= 1 else 'narrower'",
+    ): "an estimate of 1 lies in its interval, of which nothing is said then",
+    (
+        "replicates/reducers/inputs.py",
+        "module",
+        "_CHUNK = 1000000 -> _CHUNK = 1000001",
+    ): "how many numbers are marked at once; marks do not depend on company, which is tested",
+    (
         "statistics/chains.py",
         "reference_noise",
         "ratio = of_chains / max(square, 1e-300) -> ratio = of_chains / max(square, 1.25e-300)",

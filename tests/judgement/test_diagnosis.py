@@ -135,6 +135,18 @@ def test_scores_beyond_the_last_cell_are_counted_in_it() -> None:
     assert np.abs(np.cumsum(counts[1:-1]) - np.cumsum(inner)).max() <= 1  # one may lie on an edge
 
 
+def test_a_shape_without_odd_components_has_no_side() -> None:
+    """Of four cells whose one component is even, truths at both ends make the widths uneven and point nowhere."""
+    fit = diagnose(_exact(NORMAL)).fit
+    ends, p = np.array([1.0, -1.0, -1.0, 1.0]), np.full(4, 0.25)
+    for counts, kind in (([100, 0, 0, 100], "uneven"), ([0, 100, 100, 0], "flat")):
+        found = diagnosis._from_cells(np.array(counts, float), p, ends[:, None], np.array([False]), fit)
+        assert (found.kind, found.up) == (kind, False)
+        assert found.size == pytest.approx(
+            (200 - 1) / 400
+        )  # chi-square less its one degree of freedom, per two replicates
+
+
 def test_infinite_scores_are_outliers_if_few() -> None:
     """An output that gives no probability to the truth is an outlier; if most do, the error is plain."""
     few = NORMAL.copy()
