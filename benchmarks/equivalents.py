@@ -40,6 +40,12 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "_CHUNK = 1000000 -> _CHUNK = 1000001",
     ): "how many numbers are marked at once; marks do not depend on company, which is tested",
     (
+        "replicates/reducers/inputs.py",
+        "_table",
+        "return np.asarray(y[:few].reshape(min(few, len(y)), -1), np.float64) -> "
+        "return np.asarray(y[:few].reshape(min(few, len(y)), -2), np.float64)",
+    ): "NumPy takes any negative length for the one that it is to find",
+    (
         "statistics/chains.py",
         "reference_noise",
         "ratio = of_chains / max(square, 1e-300) -> ratio = of_chains / max(square, 1.25e-300)",

@@ -142,9 +142,7 @@ def test_a_shape_without_odd_components_has_no_side() -> None:
     for counts, kind in (([100, 0, 0, 100], "uneven"), ([0, 100, 100, 0], "flat")):
         found = diagnosis._from_cells(np.array(counts, float), p, ends[:, None], np.array([False]), fit)
         assert (found.kind, found.up) == (kind, False)
-        assert found.size == pytest.approx(
-            (200 - 1) / 400
-        )  # chi-square less its one degree of freedom, per two replicates
+        assert found.size == pytest.approx((200 - 1) / 400)  # chi-square less its mean, halved, per replicate
 
 
 def test_infinite_scores_are_outliers_if_few() -> None:
