@@ -35,6 +35,12 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "how = 'wider' if spread.estimate > 1 else 'narrower' -> how = 'wider' if spread.estimate >= 1 else 'narrower'",
     ): "an estimate of 1 lies in its interval, of which nothing is said then",
     (
+        "replicates/reducers/chains.py",
+        "_values",
+        "return block.evaluate(block.functions[k], take(block.outputs.at_hand, slice(0, _DRAWS)), 2) -> "
+        "return block.evaluate(block.functions[k], take(block.outputs.at_hand, slice(0, _DRAWS)), 3)",
+    ): "only entries of a vector are read again here, which are counted from the last axis and not from the first",
+    (
         "replicates/reducers/inputs.py",
         "module",
         "_CHUNK = 1000000 -> _CHUNK = 1000001",
