@@ -2,6 +2,56 @@
 
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
+        "judgement/diagnosis.py",
+        "far_out",
+        "if values.size < 3 or draws == 1 or column.chains: -> if values.size <= 3 or draws == 1 or column.chains:",
+    ): "at most a quarter may be outliers: of three none, as the next guard says",
+    (
+        "judgement/diagnosis.py",
+        "_of_scores",
+        "w = (z - z.mean()) * (_CELLS / (2 * _EDGE * max(float(z.std()), 1e-300))) -> "
+        "w = (z - z.mean()) * (_CELLS / (2 * _EDGE * max(float(z.std()), 1.25e-300)))",
+    ): "a floor below all spreads that are diagnosed, which are larger than SMALLEST",
+    (
+        "judgement/diagnosis.py",
+        "_normal_cells",
+        "return (p, *_components(p, np.column_stack([middle, middle ** 2 - 1]))) -> "
+        "return (p, *_components(p, np.column_stack([middle, middle ** 2 - 2])))",
+    ): "what is made orthogonal to one and to the square plus a constant does not depend on the constant",
+    (
+        "judgement/inputs.py",
+        "_steady",
+        "return not alike and nearer > 0 and (float(special.bdtrc(nearer - 1, nearer + farther, 0.5)) <= chance) -> "
+        "return not alike and nearer > 1 and (float(special.bdtrc(nearer - 1, nearer + farther, 0.5)) <= chance)",
+    ): "a single pair has a chance of one half, never below the one in a million that is asked",
+    (
+        "judgement/result.py",
+        "Tested",
+        "__test__ = False -> __test__ = True",
+    ): "a word to pytest, which would complain of the class in a test file that imports it; no answer depends on it",
+    (
+        "judgement/sentences/miscalibrated.py",
+        "_width_of",
+        "how = 'wider' if spread.estimate > 1 else 'narrower' -> how = 'wider' if spread.estimate >= 1 else 'narrower'",
+    ): "an estimate of 1 lies in its interval, of which nothing is said then",
+    (
+        "replicates/reducers/chains.py",
+        "_values",
+        "return block.evaluate(block.functions[k], take(block.outputs.at_hand, slice(0, _DRAWS)), 2) -> "
+        "return block.evaluate(block.functions[k], take(block.outputs.at_hand, slice(0, _DRAWS)), 3)",
+    ): "only entries of a vector are read again here, which are counted from the last axis and not from the first",
+    (
+        "replicates/reducers/inputs.py",
+        "module",
+        "_CHUNK = 1000000 -> _CHUNK = 1000001",
+    ): "how many numbers are marked at once; marks do not depend on company, which is tested",
+    (
+        "replicates/reducers/inputs.py",
+        "_table",
+        "return np.asarray(y[:few].reshape(min(few, len(y)), -1), np.float64) -> "
+        "return np.asarray(y[:few].reshape(min(few, len(y)), -2), np.float64)",
+    ): "NumPy takes any negative length for the one that it is to find",
+    (
         "statistics/chains.py",
         "reference_noise",
         "ratio = of_chains / max(square, 1e-300) -> ratio = of_chains / max(square, 1.25e-300)",

@@ -9,10 +9,11 @@ import pytest
 import ringtrue as rt
 from ringtrue.errors import ReplicateFailed
 from ringtrue.execution.store import recompute
+from ringtrue.judgement.chains import trouble
 from ringtrue.judgement.column import columns_of
 from ringtrue.replicates.record import join
 from ringtrue.statistics import chains as statistics
-from tests.builders import refusal, says
+from tests.builders import grid, normal, refusal, replicates, says
 from tests.replicates.test_chains import ar1
 
 ALPHA = 1e-6
@@ -98,6 +99,14 @@ def test_chains_that_disagree_are_an_outcome() -> None:
     result = check(theta, 0.01 * draws + centres)
     says(result.sentence, r"disagree \(R-hat above 1.3 in \d+ of 200 replicates\)", "longer")
     assert np.isinf(result["theta"].spread.high)
+
+
+@pytest.mark.parametrize(("apart", "many"), [(5, False), (6, True)])
+def test_chains_disagree_if_those_of_most_replicates_do(apart: int, many: bool) -> None:
+    """R-hat above 1.3 in half of the replicates is not most of them, one more is; 1.3 itself is not above."""
+    agreement: dict[str, Any] = {"chains/rhat": np.where(np.arange(10) < apart, 1.31, 1.3), "chains/stuck": 0.0}
+    ran = replicates(grid(10), truth=normal(10), **agreement)
+    assert (f"in {apart} of 10 replicates" in trouble(ran)) is many
 
 
 def test_lost_replicates_are_never_excused() -> None:

@@ -116,6 +116,35 @@ def test_outliers_are_counted() -> None:
     assert one_sided[1].sides == (False, True)
 
 
+def test_an_output_whose_mean_is_the_truth_takes_no_side() -> None:
+    """A truth far out in its output that is also its mean, as skewed outputs have it, lies neither above nor below."""
+    z = np.append(normal(98), [12.0, 12.0])
+    for last, side in ((0.0, False), (12.0, True), (-12.0, False)):
+        far = far_out(column(scores(z, truth=np.append(z[:98], [0.0, last]))))
+        assert far is not None
+        assert far[1].sides == (last < 0, side)
+
+
+def test_scores_beyond_the_last_cell_are_counted_in_it() -> None:
+    """The two outer cells hold all that lies six or more sd from the mean, the others a hundredth of an sd each."""
+    z = np.append(normal(998), [-40.0, 40.0])
+    counts = diagnosis._of_scores(z)
+    assert (counts.size, counts.sum()) == (1202, 1000)
+    assert (counts[0], counts[-1]) == (1, 1)
+    inner = np.histogram(z / z.std(), np.linspace(-6, 6, 1201))[0]
+    assert np.abs(np.cumsum(counts[1:-1]) - np.cumsum(inner)).max() <= 1  # one may lie on an edge
+
+
+def test_a_shape_without_odd_components_has_no_side() -> None:
+    """Of four cells whose one component is even, truths at both ends make the widths uneven and point nowhere."""
+    fit = diagnose(_exact(NORMAL)).fit
+    ends, p = np.array([1.0, -1.0, -1.0, 1.0]), np.full(4, 0.25)
+    for counts, kind in (([100, 0, 0, 100], "uneven"), ([0, 100, 100, 0], "flat")):
+        found = diagnosis._from_cells(np.array(counts, float), p, ends[:, None], np.array([False]), fit)
+        assert (found.kind, found.up) == (kind, False)
+        assert found.size == pytest.approx((200 - 1) / 400)  # chi-square less its mean, halved, per replicate
+
+
 def test_infinite_scores_are_outliers_if_few() -> None:
     """An output that gives no probability to the truth is an outlier; if most do, the error is plain."""
     few = NORMAL.copy()

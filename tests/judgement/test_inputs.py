@@ -26,7 +26,7 @@ from ringtrue.replicates.record import INPUT, LOOKED
 from ringtrue.replicates.reducers.inputs import in_a_row, marks
 from ringtrue.report import content
 
-from ..builders import BAYES, BELIEF, SD, noisy, posterior, refusal, says
+from ..builders import BAYES, BELIEF, SD, noisy, normal, posterior, refusal, says
 
 Floats = NDArray[np.float64]
 Given = dict[str, Any]
@@ -590,6 +590,53 @@ def test_lost_truths_may_have_been_anything() -> None:
     assert kept.suspicions == ()
     dropped = np.isfinite(theta)
     says(first_sentence(rt.check_draws(theta[dropped], draws[dropped], belief=BELIEF)), "do not follow the belief")
+
+
+# The numbers from which something is a finding.
+
+
+@pytest.mark.parametrize(("n", "named"), [(39, False), (40, True)])
+def test_equal_outputs_of_few_draws_are_named_from_forty_on(n: int, named: bool) -> None:
+    """Three draws that all replicates share, and that no truth equals, are no chance if there are forty of them."""
+    theta = np.random.default_rng(0).normal(size=n)
+    found = rt.check_draws(theta, np.tile([0.3, -0.4, 1.1], (n, 1)), iid=True).suspicions
+    assert any(f"the draws are the same in all {n} replicates" in one for one in found) is named
+
+
+@pytest.mark.parametrize(("values", "n", "named"), [(20, 200, True), (20, 199, False), (21, 210, False)])
+def test_rounded_truths_may_repeat_unless_they_are_few(values: int, n: int, named: bool) -> None:
+    """Truths on a lattice are named if there are at most 20 of them, each ten times on average."""
+    theta, draws = np.arange(n) % values / 10 - 1, np.random.default_rng(0).normal(size=(n, 19))
+    found = rt.check_draws(theta, draws, iid=True).suspicions
+    assert any(f"only {values} different truths" in one for one in found) is named
+
+
+@pytest.mark.parametrize(("n", "named"), [(9, False), (10, True)])
+def test_one_dataset_is_named_from_ten_replicates_on(n: int, named: bool) -> None:
+    """Fewer may be a first try."""
+    theta, _, draws = sound(np.random.default_rng(0), n, 19)
+    found = rt.check_draws(theta, draws, y=np.full((n, 3), 0.5)).suspicions
+    assert any(f"the dataset is the same in all {n} replicates" in one for one in found) is named
+
+
+def test_another_belief_is_named_with_its_distance_in_units_of_the_belief() -> None:
+    """Truths of N(1, 0.5^2) lie a quarter of an sd below N(1.5, 2^2) and are a quarter as wide, by their quartiles."""
+    theta = 1 + 0.5 * normal(400)
+    draws = theta[:, None] + np.random.default_rng(0).normal(size=(400, 19))
+    (found,) = rt.check_draws(theta, draws, belief=rt.Normal(1.5, 2.0)).suspicions
+    says(found, r"theta lies 0\.25 of its sd below it and spreads 0\.25 times as wide")
+
+
+def test_lost_truths_have_no_law_among_draws_of_the_belief() -> None:
+    """The comparison of two samples does not know what was lost, so a belief without a law is not tested then."""
+    theta, _, draws = sound(np.random.default_rng(5), 200, 19)
+    ran = replicates_from_draws(theta, draws, belief=lambda rng: rng.normal(3, 1))
+    lost = replicates_from_draws(
+        np.append(np.nan, theta[1:]), draws, belief=lambda rng: rng.normal(3, 1), on_failure="record"
+    )
+    for one, tested in ((ran, True), (lost, False)):
+        seen = inputs.Looked(one)
+        assert (inputs._belief_pvalue(seen, seen.columns[0]) is not None) is tested
 
 
 # What follows from it.

@@ -105,7 +105,10 @@ def test_the_chain_of_implications() -> None:
 def test_the_weak_level_never_leads() -> None:
     """Where strong and weak reject, the sentence begins with strong, although the weak p-value is smaller."""
     z, drawn = 1.2 * normal(400), 3 * normal(400)
-    result = rt.judge(scores(z, weak_u=special.ndtr(drawn), weak_z=drawn, weak_value=drawn))
+    result = rt.judge(
+        # Not a parameter, which would lead for being one.
+        scores(z, weak_u=special.ndtr(drawn), weak_z=drawn, weak_value=drawn, kinds=["function"])
+    )
     assert result.levels["weak"].pvalue < result.levels["strong"].pvalue < 0.01
     assert result.sentence.startswith("MISCALIBRATED (strong, p = ")
 

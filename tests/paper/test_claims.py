@@ -26,7 +26,6 @@ NUMBERS = {
 }
 #: What other work is about: joint tests, and several datasets per parameter.
 MISSING = [
-    "several datasets per parameter",
     "detailed balance (the reversible level)",
     "the output as an invariant Markov kernel",
     "Harrison et al.'s multi-dimensional test",

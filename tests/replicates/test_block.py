@@ -84,6 +84,26 @@ def test_company_changes_nothing(route: str, cuts: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(array, joined.arrays[name], err_msg=name)
 
 
+@pytest.mark.parametrize(("belief", "step"), [(BELIEF, 3), (rt.Normal(np.zeros(2), np.ones(2)), 1)], ids=["1", "2"])
+def test_no_more_is_drawn_at_once_than_fits(belief: Any, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 24 numbers at once, outputs of 8 replicates with 1 or 2 entries have 3 draws or 1, which changes no rank."""
+    asked: list[int] = []
+    real = rt.Normal.sample
+
+    def sample(self: rt.Normal, m: int, rng: Generator) -> Floats:
+        if self is not belief:
+            asked.append(m)
+        return real(self, m, rng)
+
+    study = rt.Study(belief, noisy, posterior, f={"waves": lambda theta: np.sin(theta).sum()}, draws=9, batch=8)
+    whole = compute(study, 0, 8).record
+    monkeypatch.setattr("ringtrue.replicates.block._CHUNK", 24)
+    monkeypatch.setattr(rt.Normal, "sample", sample)
+    parts = compute(study, 0, 8).record
+    assert sorted(asked) == [1] + [step] * (9 // step)  # and one for the weak level
+    np.testing.assert_array_equal(parts.rank, whole.rank)
+
+
 @pytest.mark.parametrize("size", [1, 5])
 def test_single_replicates_may_be_cut_anywhere(size: int) -> None:
     """Of single replicates every group gives the same numbers."""

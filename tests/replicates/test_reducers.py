@@ -11,7 +11,8 @@ import ringtrue as rt
 from ringtrue.distributions import Draws
 from ringtrue.replicates import reducers
 from ringtrue.replicates.block import Block
-from ringtrue.replicates.chains import Placed
+from ringtrue.replicates.chains import Placed, serial
+from ringtrue.replicates.given import replicates_from_draws
 from ringtrue.replicates.record import CHAINS, WEIGHTED, Field, join
 from ringtrue.replicates.simulate import compute, simulate
 from ringtrue.streams import Streams
@@ -245,6 +246,17 @@ def test_nothing_is_kept_of_draws_that_are_said_to_be_independent() -> None:
     assert [name for name in said.arrays if "chain" in name] == []
     assert [name for name in unsaid.arrays if "chain" in name] == ["chains/serial"]
     assert [name for name in run(lambda mu0, y: rt.Normal(y / 2, SD)).arrays if "chain" in name] == []
+
+
+def test_neighbours_of_a_vector_of_one_entry_are_those_of_the_number() -> None:
+    """Entries that are ranked together leave no values behind: they are read again, up to 200 draws of them."""
+    rng = np.random.default_rng(0)
+    theta, draws = rng.normal(size=9), rng.normal(size=(9, 230)).cumsum(axis=1)
+    number = replicates_from_draws(theta, draws, f=rt.identity)
+    vector = replicates_from_draws(theta[:, None], draws[:, :, None], f=rt.Coordinate(index=(0,)))
+    np.testing.assert_array_equal(vector.rank, number.rank)
+    np.testing.assert_array_equal(vector.arrays["chains/serial"], number.arrays["chains/serial"])
+    np.testing.assert_allclose(vector.arrays["chains/serial"][:, 0], serial(draws[:, :200].T), rtol=1e-12)
 
 
 def test_one_chain_is_iid_false() -> None:

@@ -194,10 +194,10 @@ def _named(beliefs: Any) -> dict[str, Any]:
     if isinstance(beliefs, (list, tuple)):
         beliefs = {f"belief {i + 1}": one for i, one in enumerate(beliefs)}
     if not isinstance(beliefs, Mapping) or not beliefs:
+        arrived = "an empty one" if isinstance(beliefs, Mapping) else type(beliefs).__name__
         hint = "; for beliefs drawn at random use ringtrue.Study.from_family" if callable(beliefs) else ""
         raise InvalidStudy(
-            f"beliefs must be a dict of at least one, {{name: belief}}, or a list of them, but "
-            f"{type(beliefs).__name__} arrived{hint}."
+            f"beliefs must be a dict of at least one, {{name: belief}}, or a list of them, but {arrived} arrived{hint}."
         )
     named = {str(name): belief for name, belief in beliefs.items()}
     if len(named) < len(beliefs):

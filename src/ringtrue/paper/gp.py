@@ -269,9 +269,7 @@ def draw(data: Data) -> Figure:
         labels[0] = f"(a, b) {labels[0]}"
         figure.legend(handles, labels, loc="lower left", ncols=3, borderaxespad=0.2)
         settings = data["settings"]
-        footnote(
-            figure, f"{settings['repetitions']} repetitions, seed {settings['seed']}; bars and bands: standard errors"
-        )
+        footnote(figure, f"{settings['repetitions']} repetitions, seed {settings['seed']}; bars: standard errors")
     return figure
 
 
@@ -303,13 +301,13 @@ def _draw_means(axis: Axes, data: Data) -> None:
         mean, se = (np.array(column(data["panel"], name)) for name in (key, f"{key}_se"))
         band = axis.fill_between(sizes, mean - se, mean + se, color=COLOURS[i], alpha=0.25, lw=0)
         if i == 0:
-            band.set_label("nested $S$, one error each way")
+            band.set_label("nested $S$")
     known = [row for row in rows if row["reference"] is not None]
     both = column(known, "reference") + column(known, "reference_base")
     axis.plot(column(known, "S") * 2, both, "x", color="k", ms=6, mew=0.8, zorder=5, label="reference")
     axis.set(xlabel="$S$", ylabel="mean $\\log p$")
     axis.set_title(f"(c) {_winner(rows).replace('x*', '$x^*$')}", loc="left", fontsize=7.5)
-    axis.legend(loc="lower left")
+    axis.legend(loc="lower left", fontsize=6, labelspacing=0.2)
 
 
 def _draw_control(axis: Axes, control: Data) -> None:

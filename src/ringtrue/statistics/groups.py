@@ -101,8 +101,8 @@ def score_test(values: ArrayLike, groups: ArrayLike, *, draws: int | None = None
     Measured level at 5, 1 and 0.1 % (20 000 runs, 2000 to 4000 with 1000 groups; 2, 5 and 20 replicates each; theta
     decides nearly all of u, half of it, nearly nothing, or its width alone), the largest of all: 1.8, 0.13 and 0 % with
     20 groups, 3.4, 0.7 and 0.09 % with 60, 3.9, 0.7 and 0.09 % with 100, 5.0, 1.2 and 0.13 % with 1000, each to within
-    the noise of its runs; with ten or fewer nothing was ever rejected. The quadratic form in all scores with
-    Hotelling's law, which chains have, rejected 1.9 % at 1 % and 0.6 % at 0.1 % with 60 groups, and is left out.
+    the noise of its runs; with ten or fewer nothing was ever rejected. The quadratic form in all scores, with
+    Hotelling's law, that chains have rejected 1.9 % at 1 % and 0.6 % at 0.1 % with 60 groups, and is left out.
 
     Examples
     --------

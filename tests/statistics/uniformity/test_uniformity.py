@@ -12,6 +12,7 @@ from ringtrue.statistics import uniformity
 from ringtrue.statistics.uniformity import TESTS, Band, band, combination, cook, ecdf_gamma, ks, mean_z, neyman
 from ringtrue.statistics.uniformity.minimum import adjusted_minimum
 from ringtrue.statistics.uniformity.rankscores import enumerate_counts
+from ringtrue.statistics.uniformity.sample import as_sample
 
 U = [0.05, 0.2, 0.35, 0.6, 0.9]
 RANKS = [0, 0, 1, 3, 9, 9, 9, 5]
@@ -216,13 +217,14 @@ def test_cramer_von_mises_limit(x: float, p: float) -> None:
     assert uniformity.edf._cvm_limit(x, 10**9) == pytest.approx(p, rel=1e-4)
 
 
-@pytest.mark.parametrize("n", [5, 20, 100])
-def test_finite_samples_have_stephens_modifications(n: int) -> None:
-    """At the modified 5 % points of Stephens (1970) the tails of three statistics are 5 %, for every n."""
+@pytest.mark.parametrize("n", [50, 100, 400])
+def test_large_samples_have_stephens_modifications(n: int) -> None:
+    """At the modified 5 % points of Stephens (1970) the tails of three statistics are 5 %, beyond what tables cover."""
+    # His points have three digits, which is 0.5 % of p, and fit simulations to about 1 %.
     edf = uniformity.edf
-    assert edf._kuiper_limit(1.747 / (n**0.5 + 0.155 + 0.24 / n**0.5), n) == pytest.approx(0.05, rel=5e-3)
-    assert edf._cvm_limit(0.461 / (1 + 1 / n) + 0.4 / n - 0.6 / n**2, n) == pytest.approx(0.05, rel=5e-3)
-    assert edf._watson_limit(0.187 / (1 + 0.8 / n) + 0.1 / n - 0.1 / n**2, n) == pytest.approx(0.05, rel=5e-3)
+    assert edf._kuiper_limit(1.747 / (n**0.5 + 0.155 + 0.24 / n**0.5), n) == pytest.approx(0.05, rel=2e-2)
+    assert edf._cvm_limit(0.461 / (1 + 1 / n) + 0.4 / n - 0.6 / n**2, n) == pytest.approx(0.05, rel=2e-2)
+    assert edf._watson_limit(0.187 / (1 + 0.8 / n) + 0.1 / n - 0.1 / n**2, n) == pytest.approx(0.05, rel=2e-2)
 
 
 def test_ks_of_ranks_far_out_is_massarts_bound() -> None:
@@ -245,6 +247,13 @@ def test_many_draws_are_compared_on_a_grid_of_ranks() -> None:
     assert (ranks + ranks[::-1] == 10_000).all()
     assert (ranks[0], ranks[len(ranks) // 2]) == (1, 5000)
     assert 130 < len(ranks) <= 161
+
+
+@pytest.mark.parametrize(("n", "draws", "bins"), [(1000, None, 20), (1000, 99, 20), (1000, 9, 10), (40, None, 8)])
+def test_bins_are_at_most_twenty_with_five_expected_in_each(n: int, draws: int | None, bins: int) -> None:
+    """As many as that, and no more than there are ranks."""
+    values = (np.arange(n) + 0.5) / n if draws is None else np.arange(n) % (draws + 1)
+    assert uniformity.scores._default_bins(as_sample(values, draws)) == bins
 
 
 def test_anderson_darling_limit() -> None:

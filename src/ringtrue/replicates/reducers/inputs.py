@@ -160,8 +160,8 @@ def _of_draws(block: Block, few: int) -> dict[str, NDArray[Any]]:
     first, b = columns[0][:, :few], block.b
     arrays: dict[str, NDArray[Any]] = {name: np.full((len(block.functions), b), np.nan) for name in ("tied", "hit")}
     for k, some in zip(block.strong, columns, strict=True):
-        arrays["tied"][k, :few] = (some[1:, :few] == some[:-1, :few]).mean(axis=0) if len(some) > 1 else 0.0
-        arrays["hit"][k, :few] = (some[:, :few] == block.truths[k][:few]).mean(axis=0)
+        arrays["tied"][k, :few] = _share(some[1:, :few] == some[:-1, :few]) if len(some) > 1 else 0.0
+        arrays["hit"][k, :few] = _share(some[:, :few] == block.truths[k][:few])
     if len(columns[0]) == 2 and not block.outputs.ready.treated:  # weighted outputs have numbers of draws of their own
         arrays["second"] = np.full((len(block.functions), b), np.nan)
         arrays["second"][block.strong, :few] = [some[1, :few] for some in columns]
@@ -170,6 +170,11 @@ def _of_draws(block: Block, few: int) -> dict[str, NDArray[Any]]:
     for name, values in (("highest", first), ("lowest", -first)):
         arrays[name] = _padded(_place_of_largest(values), b, -1)
     return arrays
+
+
+def _share(mask: NDArray[np.bool_]) -> Floats:
+    """Return the mean along axis 0; counting is ten times as fast as averaging bools."""
+    return np.asarray(np.count_nonzero(mask, axis=0) / len(mask))
 
 
 def _padded(numbers: Ints, b: int, blank: int) -> Ints:

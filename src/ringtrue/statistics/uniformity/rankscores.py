@@ -86,6 +86,10 @@ def polynomial_scores(draws: int, order: int) -> Floats:
     return np.asarray(scores)
 
 
+#: Below this probability the law is tilted, so that the tail has relative accuracy.
+_CENTRAL = 1e-5
+
+
 @dataclass(frozen=True)
 class _Tilted:
     """The law of a sum of n integer scores, tilted so that its mean is the observed sum."""
@@ -100,8 +104,8 @@ def sum_tails(scores: Floats, counts: Ints) -> tuple[float, float]:
 
     Under the null the n ranks are iid uniform. The scores are first rounded to multiples of a small
     fraction of their standard deviation (1/128, coarser above 42000 ranks), so the sum is an
-    integer and its law an n-fold convolution, computed by FFT after exponential tilting: exact for the
-    rounded scores at any n and any number of draws, with relative accuracy in the tails.
+    integer and its law an n-fold convolution, computed by FFT, after exponential tilting where a tail is below
+    1e-5: exact for the rounded scores at any n and any number of draws, with relative accuracy in the tails.
 
     Examples
     --------
@@ -111,11 +115,41 @@ def sum_tails(scores: Floats, counts: Ints) -> tuple[float, float]:
     n = int(counts.sum())
     atoms = integer_scores(scores, n)
     observed = int(counts @ atoms)
+    lower, upper = _central_tails(atoms.tobytes(), n).at(observed)
+    if min(lower, upper) > _CENTRAL:
+        return lower, upper
     # Tilts go upwards only. Below the mean, which integers decide exactly, the scores are turned round.
     if observed * atoms.size < n * int(atoms.sum()):
         return _tails_above(-atoms, -observed, n)
     upper, lower = _tails_above(atoms, observed, n)
     return lower, upper
+
+
+@dataclass(frozen=True, eq=False)
+class _Central:
+    """The law of a sum as it is, untilted, from its smallest likely value on: many test functions share it."""
+
+    first: int
+    lower: Floats
+    upper: Floats
+
+    def at(self, observed: int) -> tuple[float, float]:
+        """Return both tails; 0 where the sum is too far out to tell."""
+        place = observed - self.first
+        if not 0 <= place < self.lower.size:
+            return 0.0, 0.0
+        return min(1.0, float(self.lower[place])), min(1.0, float(self.upper[place]))
+
+
+@lru_cache(maxsize=8)
+def _central_tails(atoms: bytes, n: int) -> _Central:
+    found = np.frombuffer(atoms, np.int64)
+    values, many = np.unique(found, return_counts=True)
+    law = sum_law(values, many / found.size, n, spread=float(found.std()) * n**0.5)
+    whole = law.size > n * int(np.ptp(values))
+    first = n * int(values[0]) if whole else round(n * float(found.mean())) - law.size // 2
+    ordered = law[(first + np.arange(law.size)) % law.size]
+    return _Central(first, np.cumsum(ordered), np.cumsum(ordered[::-1])[::-1])
 
 
 def integer_scores(scores: Floats, n: int) -> Ints:
