@@ -8,11 +8,8 @@ from typing import Any
 
 #: The file of each function.
 _FILES = {
-    "emcee": "ensembles",
     "numpyro": "numpyro_models",
     "pymc": "pymc_models",
-    "sbi": "neural_posteriors",
-    "sklearn": "regressors",
 }
 
 __all__ = sorted(_FILES)
