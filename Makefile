@@ -4,11 +4,11 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # Neighbours share what a module computes once, so each process starts with its half of the tests.
 PYTEST := python -m pytest -n 2 --dist worksteal
-FAST := not process and not paper and not site and not slow
+FAST := not process and not paper and not site and not slow and not libraries
 # Byte code must be written: without it every import of scipy takes three times as long.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check lint test-fast test-oldest docs bench mutants clean
+.PHONY: demo test check lint test-fast test-oldest test-libraries docs bench mutants clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/01_three_functions.py
@@ -34,6 +34,10 @@ test-oldest: .venv-oldest/.tools
 	.venv-oldest/bin/$(PYTEST) -m '$(FAST)' -W ignore::DeprecationWarning
 
 # The site is in site/; search needs a server: python -m http.server --directory site
+# The heavy friends, in an environment of their own: adapters are tested with the libraries themselves.
+test-libraries: .venv-libraries/.tools
+	.venv-libraries/bin/python -m pytest -n 0 -m libraries tests/adapters tests/test_docs.py
+
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
@@ -58,6 +62,11 @@ $(VENV)/.docs: $(VENV)/.installed
 
 $(VENV)/.tools: $(VENV)/.installed constraints.txt
 	$(BIN)/python -m pip install --quiet --editable '.[test]' --constraint constraints.txt
+	touch $@
+
+.venv-libraries/.tools: pyproject.toml
+	$(PYTHON) -m venv .venv-libraries
+	.venv-libraries/bin/python -m pip install --quiet --editable '.[libraries]'
 	touch $@
 
 # The oldest versions have wheels for the oldest Python only.

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from ringtrue.statistics import uniformity
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+#: Pages whose snippets need another library, which `make test-libraries` installs.
+LIBRARIES = {"docs/pymc.md": "pymc"}
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
@@ -37,6 +40,14 @@ def _snippets() -> list[tuple[str, str, str | None]]:
     return found
 
 
+def _marked() -> list[Any]:
+    """Return the snippets, each with the mark of those that it runs with."""
+    marks = [
+        pytest.mark.libraries if name.rpartition("-")[0] in LIBRARIES else pytest.mark.slow for name, *_ in _snippets()
+    ]
+    return [pytest.param(*one, id=one[0], marks=mark) for one, mark in zip(_snippets(), marks, strict=True)]
+
+
 def _printed(code: str, folder: Path) -> str:
     """Run a snippet in a namespace and a folder of its own and return what it prints."""
     out = io.StringIO()
@@ -45,10 +56,11 @@ def _printed(code: str, folder: Path) -> str:
     return out.getvalue()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "code", "quoted"), _snippets(), ids=[name for name, *_ in _snippets()])
+@pytest.mark.parametrize(("name", "code", "quoted"), _marked())
 def test_snippets_run(name: str, code: str, quoted: str | None, tmp_path: Path) -> None:
     """Every python block runs alone and prints something: what a text block that follows says it prints."""
+    if (library := LIBRARIES.get(name.rpartition("-")[0])) is not None:
+        pytest.importorskip(library)
     printed = _printed(code, tmp_path)
     assert printed.strip()
     assert quoted is None or printed == quoted

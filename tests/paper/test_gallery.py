@@ -67,7 +67,9 @@ def test_an_unknown_name_lists_the_known(capsys: pytest.CaptureFixture[str], tmp
         main(["paper", "laplas", "-o", str(tmp_path)])
     assert caught.value.code == 3
     assert all(name in capsys.readouterr().err for name in ("laplas",))
-    with pytest.raises(InvalidStudy, match=r"examples, richardson, forecasters, laplace, abc, odes, tolerances, gp, robust"):
+    with pytest.raises(
+        InvalidStudy, match=r"examples, richardson, forecasters, laplace, abc, odes, tolerances, gp, robust"
+    ):
         gallery.vignette("laplas")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,8 @@ from ..question.study import Adapted
 from ..values import Generator, Identified
 from .libraries import mark_of, need, one_behind_the_other, seed_of
 
-Sampler = Literal["nuts", "advi", "pathfinder", "smc"]
-
-#: What the model says of itself as a text does not name the constants in it.
-_SAMPLERS = ("nuts", "advi", "pathfinder", "smc")
+Sampler = Literal["nuts", "pymc", "advi", "smc"]
+_SAMPLERS = get_args(Sampler)
 
 
 def pymc(
@@ -51,8 +49,8 @@ def pymc(
     names
         Which variables are asked about; left out, all free ones. Deterministics may be among them.
     sampler
-        "nuts" (nutpie's if it is installed and the model has no discrete variables, else PyMC's), "advi",
-        "pathfinder" or "smc".
+        "nuts" (nutpie's if it is installed and the model has no discrete variables, else PyMC's own choice), "pymc"
+        (that choice in any case), "advi" or "smc". Only nutpie's is compiled once; the others compile for every fit.
     draws, tune, chains
         Of the sampler. Variational fits have ``draws`` independent draws and no chains.
     seed
@@ -239,8 +237,7 @@ class Machine(Identified):
             save_warmup=False,
             **fit.options,
         )
-        said = {"divergences": float(np.sum(trace.sample_stats["diverging"].values))}
-        return self._draws(trace.posterior, said)
+        return self._draws(trace)
 
     def _by_pymc(self, y: Mapping[str, Any], seed: int) -> Draws:
         import logging
@@ -259,7 +256,7 @@ class Machine(Identified):
                 return Draws(self._values(found.sample(self.fit.draws, random_seed=seed).posterior), iid=True)
             if self.fit.sampler == "smc":
                 trace = pm.sample_smc(draws=self.fit.draws, chains=self.fit.chains, cores=1, **quiet)
-                return self._draws(trace.posterior, {})
+                return self._draws(trace)
             trace = pm.sample(
                 draws=self.fit.draws,
                 tune=self.fit.tune,
@@ -268,10 +265,12 @@ class Machine(Identified):
                 compute_convergence_checks=False,
                 **quiet,
             )
-        said = {"divergences": float(np.sum(trace.sample_stats["diverging"].values))}
-        return self._draws(trace.posterior, said)
+        return self._draws(trace)
 
-    def _draws(self, posterior: Any, said: Mapping[str, float]) -> Draws:
+    def _draws(self, trace: Any) -> Draws:
+        posterior, stats = trace.posterior, trace.sample_stats
+        # Only gradient-based samplers diverge.
+        said = {"divergences": float(stats["diverging"].values.sum())} if "diverging" in stats else {}
         return Draws(self._values(posterior), chains=int(posterior.sizes["chain"]), diagnostics=said)
 
     def _values(self, posterior: Any) -> dict[str, NDArray[Any]]:
