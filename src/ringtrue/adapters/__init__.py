@@ -11,8 +11,6 @@ _FILES = {
     "emcee": "ensembles",
     "numpyro": "numpyro_models",
     "pymc": "pymc_models",
-    "sbi": "neural_posteriors",
-    "sklearn": "regressors",
 }
 
 __all__ = sorted(_FILES)

@@ -21,7 +21,7 @@ def as_distribution(value: Any, *, what: str, role: Literal["belief", "output"] 
     """Turn what a user hands over into a :class:`Distribution`.
 
     Accepted: anything that meets the contract, a frozen scipy distribution, an array of draws, a dict of either,
-    and (for beliefs) a function of rng.
+    Markov chains of ArviZ or xarray, and (for beliefs) a function of rng.
 
     Parameters
     ----------
@@ -45,6 +45,9 @@ def as_distribution(value: Any, *, what: str, role: Literal["belief", "output"] 
     # Before mappings and scipy: an object that declares the contract is taken at its word.
     if isinstance(value, Sampling):
         return Foreign(value)
+    # Before mappings and arrays, which they are too: taken for one, a chain would be a draw.
+    if (chains := as_chains(value, what=what)) is not None:
+        return chains
     if isinstance(value, Mapping):
         return _from_mapping(value, what, role)
     # scipy is not imported to find out: that takes a second, and who has its distributions has it already.
@@ -59,6 +62,44 @@ def as_distribution(value: Any, *, what: str, role: Literal["belief", "output"] 
         f"{what} must be a distribution (ringtrue's, a frozen scipy one, an array of draws{function}, or an object "
         f"with sample and marginal), but {_described(value)} arrived."
     )
+
+
+def as_chains(value: Any, *, what: str) -> Draws | None:
+    """Return Markov chains whose axes are called "chain" and "draw", as in ArviZ; None for anything else.
+
+    Accepted: an InferenceData or a DataTree with a posterior, an xarray Dataset or DataArray, a dict of DataArrays.
+    Neither library is imported.
+    """
+    if _has_chains(value):
+        return Draws(_chain_after_chain(value), chains=int(value.sizes["chain"]))
+    posterior = getattr(value, "posterior", None)
+    table: Any = posterior if hasattr(posterior, "data_vars") else value
+    parts: Any = getattr(table, "data_vars", table)
+    if not isinstance(parts, Mapping):
+        return None
+    found = {str(name): part for name, part in parts.items() if _has_chains(part)}
+    labelled = parts is not table or any(hasattr(part, "data_vars") for part in parts.values())
+    if labelled and not found:
+        raise InvalidStudy(
+            f"{what} must have a posterior whose arrays have the dimensions chain and draw, but a "
+            f"{type(value).__name__} without one arrived; pass the group that has the draws."
+        )
+    # A dict of which only some are chains is somebody's mistake, and not for this function to say.
+    if not found or (not labelled and len(found) < len(parts)):
+        return None
+    chains = int(next(iter(found.values())).sizes["chain"])
+    return Draws({name: _chain_after_chain(part) for name, part in found.items()}, chains=chains)
+
+
+def _has_chains(value: Any) -> bool:
+    """Whether an array has named axes, those of Markov chains among them."""
+    dims = getattr(value, "dims", None)
+    return isinstance(dims, tuple) and {"chain", "draw"} <= set(dims)
+
+
+def _chain_after_chain(array: Any) -> Any:
+    values = np.asarray(array.transpose("chain", "draw", ...))
+    return values.reshape(-1, *values.shape[2:])
 
 
 def _described(value: Any) -> str:

@@ -104,7 +104,8 @@ def check_draws(
         The true parameters: (n,), (n, d), or a dict of such arrays.
     draws
         For each, draws of the output: (n, M), (n, M, d), a dict of such arrays, or a list of n arrays of possibly
-        different lengths. With ``chains=``, also (n, chains, M), (n, chains, M, d), and so on.
+        different lengths. With ``chains=``, also (n, chains, M), (n, chains, M, d), and so on. A list of n posteriors
+        of ArviZ (InferenceData, DataTree, xarray Dataset) says itself how many chains there are.
     y
         The datasets, if a test function sees them.
     f

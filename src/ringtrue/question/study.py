@@ -90,7 +90,7 @@ class Study:
         P: ``P(theta)`` or ``P(theta, rng)``, returns a dataset.
     procedure
         mu: ``mu(belief, y)`` or ``mu(belief, y, rng)``, returns a distribution: an array of draws (draws on axis 0),
-        a frozen scipy distribution, or one of ringtrue's.
+        a frozen scipy distribution, an ArviZ or xarray posterior, or one of ringtrue's.
     f
         Test functions: a function, a name of theta's, a {name: either} mapping, a list of these, or a
         :class:`~ringtrue.BestOf`. Left out: the coordinates, their sum and a distance.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..distributions import Draws, as_distribution
+from ..distributions import Draws, as_chains, as_distribution
 from ..errors import InvalidStudy
 from ..functions import SEVERAL, BestOf, TestFunction, as_testfunctions, default_family, unasked
 from ..question.study import at_least
@@ -75,6 +75,7 @@ def replicates_from_draws(
     truth = _numeric(theta, "theta")
     n = _length(truth)
     labels = _groups(groups, n) | ({} if order is None else {ORDER: _places(order, n)})
+    draws, chains = _unlabelled(truth, draws, chains)
     # Arrays of unequal lengths cannot be one array; they are ranked one by one.
     flat = draws if chains is None else _one_axis(truth, draws, chains)
     outputs: Any = (
@@ -198,6 +199,28 @@ def _blocks(recorder: Recorder, truth: Any, outputs: Any, data: Any, said: Any, 
         some = None if weights is None else weights[part].T
         index = np.arange(part.start, part.stop)
         yield Block(question, streams, index, take(truth, part), data[part], Draws(values, weights=some, **said))
+
+
+def _unlabelled(truth: Any, draws: Any, chains: Any) -> tuple[Any, Any]:
+    """Return a list of posteriors of ArviZ or xarray as arrays, and how many chains; anything else as it is."""
+    if not isinstance(draws, (list, tuple)) or not draws or as_chains(draws[0], what="draws[0]") is None:
+        return draws, chains
+    found = [as_chains(one, what=f"draws[{i}]") for i, one in enumerate(draws)]
+    sizes = [one and (one.chains, one.size) for one in found]
+    if odd := [i for i, size in enumerate(sizes) if size != sizes[0]]:
+        raise InvalidStudy(
+            f"posteriors in a list must have equally many chains and draws, but number {odd[0]} has (chains, draws in "
+            f"all) = {sizes[odd[0]]} and number 0 has {sizes[0]}; cut them to the same."
+        )
+    many = [one for one in found if one is not None]
+    if chains not in (None, many[0].chains):
+        raise InvalidStudy(f"draws say that they are {many[0].chains} chains, but chains={chains!r} arrived.")
+    if not isinstance(truth, Mapping) and not isinstance(many[0].values, Mapping):
+        return np.stack([one.values for one in many]), many[0].chains
+    if not isinstance(truth, Mapping) or not isinstance(many[0].values, Mapping):
+        raise InvalidStudy("theta and draws must both have names or neither; pass theta as a dict, {name: array}.")
+    names = [name for name in truth if all(name in one.values for one in many)]
+    return {name: np.stack([one.values[name] for one in many]) for name in names}, many[0].chains
 
 
 def _one_axis(truth: Any, draws: Any, chains: Any) -> Any:

@@ -1,0 +1,382 @@
+"""A NumPyro model as a study: its prior draws, its simulator, its log-likelihood, its sampler for a batch at once.
+
+The datasets of a batch and the chains of each are fitted side by side by one compiled function. What has no prior draws
+is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..distributions import Draws
+from ..errors import InvalidStudy
+from ..execution.store.identity import described
+from ..functions import Coordinate, Vectorized
+from ..question.study import Adapted, at_least
+from ..values import Generator, Identified
+from .libraries import need, seed_of
+
+#: Draws of the prior that are made at once: one size, since every size is compiled anew.
+_PRIOR = 1000
+
+
+def numpyro(
+    model: Callable[..., Any],
+    *args: Any,
+    observed: Iterable[str] | Mapping[str, str] = ("y",),
+    names: Iterable[str] | None = None,
+    kernel: Callable[[Any], Any] | None = None,
+    warmup: int = 300,
+    draws: int = 300,
+    chains: int = 2,
+    batch: int = 100,
+    seed: int = 0,
+    **kwargs: Any,
+) -> NumPyroStudy:
+    """Turn a NumPyro model into a study: prior, simulator, fit and log-likelihood are the model's own.
+
+    Numbers have the precision that NumPyro has when the study is made, float32 if it was not told otherwise: a
+    log-likelihood is then known to 7 digits, and ``numpyro.enable_x64()`` beforehand is for models that need more.
+
+    Parameters
+    ----------
+    model
+        A function with ``numpyro.sample`` sites, which takes its data as keywords and simulates them if they are None.
+    *args
+        What the model is called with besides the data: covariates, sizes.
+    observed
+        The sites that are data, each handed to the model by a keyword of its name; {site: keyword} if names differ.
+    names
+        Which sites are asked about; left out, all that are sampled. Deterministic ones may be among them.
+    kernel
+        Makes the sampler of a model, as ``functools.partial(NUTS, target_accept_prob=0.9)`` does; left out, NUTS.
+    warmup, draws, chains
+        Of the sampler; at least two chains, each the reference for the others.
+    batch
+        Datasets that are fitted side by side. All wait for the slowest of them, so that more than a few hundred do not
+        pay.
+    seed
+        That of the study.
+    **kwargs
+        As args, by keyword.
+
+    Returns
+    -------
+    NumPyroStudy
+        For ``rt.check(numpyro(model, X), n=500)``, n a multiple of batch.
+
+    Raises
+    ------
+    InvalidStudy
+        If the model has no data to simulate, or parts that have no prior draws: factors, improper, masked or scaled
+        priors, data that are not simulated.
+    """
+    need("numpyro", "numpyro")
+    at_least(2, "chains", chains)
+    keywords = {str(name): str(key) for name, key in _pairs(observed)}
+    call = Call(model, args, kwargs, keywords)
+    free, known = _sites(call)
+    if kernel is None:
+        _refuse_discrete(known, free)
+    asked = tuple(names or free)
+    if wrong := [name for name in asked if name not in known or name in keywords]:
+        raise InvalidStudy(f"names= must name sites of the model that are no data, but {wrong[0]!r} arrived.")
+    sampler = Sampler(kernel, at_least(0, "warmup", warmup), at_least(1, "draws", draws), chains)
+    machine = Machine(call, free, asked, sampler)
+    shapes = {name: np.shape(known[name]["value"]) for name in asked}
+    entries = [Coordinate(name, index) for name in asked for index in product(*map(range, shapes[name]))]
+    return NumPyroStudy(
+        Prior(machine),
+        machine.simulate,
+        machine.fitted,
+        f=[*entries, Vectorized(machine.log_likelihood, "log-likelihood", sees="data")],
+        seed=seed,
+        batch=batch,
+        machine=machine,
+    )
+
+
+def _pairs(observed: Iterable[str] | Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    if isinstance(observed, Mapping):
+        return observed.items()
+    return [(name, name) for name in ([observed] if isinstance(observed, str) else observed)]
+
+
+@dataclass(frozen=True, eq=False)
+class NumPyroStudy(Adapted):
+    """A study whose belief, model and procedure are those of a NumPyro model."""
+
+    machine: Any = field(default=None, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """How a model is called: its arguments, and the keyword that each observed site gets its data by."""
+
+    model: Callable[..., Any]
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    keywords: Mapping[str, str]
+
+    def options(self, y: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the keywords for a call with data, or without: the model then simulates them."""
+        return {**self.kwargs, **{key: None if y is None else y[name] for name, key in self.keywords.items()}}
+
+
+@dataclass(frozen=True, eq=False)
+class Sampler:
+    """How a model is fitted."""
+
+    kernel: Callable[[Any], Any] | None
+    warmup: int
+    draws: int
+    chains: int
+
+
+class Prior(Identified):
+    """The prior of a model, known by its draws."""
+
+    marginal = None
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+
+    @property
+    def identity(self) -> str:
+        """That of the model."""
+        return self.machine.identity
+
+    def sample(self, m: int, rng: Generator) -> dict[str, NDArray[Any]]:
+        """Return m draws of the sites asked about, and of all free ones."""
+        return self.machine.prior(m, rng)
+
+
+class Machine(Identified):
+    """A model and what is compiled of it; a copy in another process compiles its own.
+
+    Whether numbers have 32 or 64 bits is a switch of the process; it is kept here, so that others compute the same.
+    """
+
+    def __init__(self, call: Call, free: Sequence[str], names: Sequence[str], sampler: Sampler) -> None:
+        import jax
+
+        self.call, self.free, self.names, self.sampler = call, tuple(free), tuple(names), sampler
+        self.bits64 = bool(jax.config.jax_enable_x64)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in ("call", "free", "names", "sampler", "bits64")}
+
+    @cached_property
+    def identity(self) -> str:
+        """The model's source and what it reaches, its arguments, what is asked, and how it is fitted."""
+        import jax
+
+        call, sampler = self.call, self.sampler
+        given = jax.tree.map(
+            lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, (call.args, call.kwargs)
+        )
+        parts = [call.model, *given, dict(call.keywords), sampler.kernel]
+        settings = (sampler.warmup, sampler.draws, sampler.chains, self.names, self.bits64)
+        return f"{[described(part) for part in parts]} {settings}"
+
+    @property
+    def _drawn(self) -> list[str]:
+        return list(dict.fromkeys([*self.free, *self.names]))
+
+    def _computed(self, function: Callable[..., Any], *parts: Any) -> Any:
+        """Return what a compiled function makes of arrays, as arrays of numpy, in the precision of the study."""
+        import jax
+
+        with jax.enable_x64(self.bits64):
+            return jax.tree.map(np.asarray, function(*jax.tree.map(jax.numpy.asarray, parts)))
+
+    # Prior and data.
+
+    @cached_property
+    def _prior(self) -> Callable[..., Any]:
+        return self._predictive(lambda: {"num_samples": _PRIOR})
+
+    @cached_property
+    def _data(self) -> Callable[..., Any]:
+        return self._predictive(lambda theta: {"posterior_samples": theta, "batch_ndims": 1})
+
+    def _predictive(self, settings: Callable[..., Mapping[str, Any]]) -> Callable[..., Any]:
+        """Return a compiled function of a seed, and of what the settings are made from, that draws all sites."""
+        import jax
+        from numpyro.infer import Predictive
+
+        call = self.call
+
+        def drawn(seed: Any, *parts: Any) -> Any:
+            predictive = Predictive(call.model, parallel=True, **settings(*parts))
+            return predictive(jax.random.PRNGKey(seed), *call.args, **call.options())
+
+        return jax.jit(drawn)  # type: ignore[no-any-return]
+
+    def prior(self, m: int, rng: Generator) -> dict[str, NDArray[Any]]:
+        """Return m draws of the prior, jointly, so that deterministic sites agree with their parents."""
+        parts = [self._computed(self._prior, seed_of(rng)) for _ in range(-(-m // _PRIOR))]
+        return {name: np.concatenate([part[name] for part in parts])[:m] for name in self._drawn}
+
+    def simulate(self, theta: Mapping[str, Any], rng: Generator) -> dict[str, NDArray[Any]]:
+        """Return a dataset for each of a batch of truths."""
+        drawn = self._computed(self._data, seed_of(rng), {name: theta[name] for name in self.free})
+        return {name: drawn[name] for name in self.call.keywords}
+
+    # The fit.
+
+    @cached_property
+    def _fit(self) -> Callable[..., Any]:
+        """Return a compiled function of a seed and a batch of datasets; its axes are dataset, chain, draw."""
+        import jax
+
+        def fitted(seed: Any, y: Any) -> Any:
+            many = len(next(iter(y.values())))
+            keys = jax.random.split(jax.random.PRNGKey(seed), (many, self.sampler.chains))
+            return jax.vmap(jax.vmap(self._chain, (0, None)))(keys, y)
+
+        return jax.jit(fitted)  # type: ignore[no-any-return]
+
+    def _chain(self, key: Any, y: Mapping[str, Any]) -> tuple[Any, Any]:
+        """Return the draws of one chain for one dataset, and what the sampler says of itself."""
+        from numpyro.infer import HMC, MCMC, NUTS
+
+        call, sampler = self.call, self.sampler
+        kernel = (sampler.kernel or NUTS)(call.model)
+        mcmc = MCMC(kernel, num_warmup=sampler.warmup, num_samples=sampler.draws, progress_bar=False)
+        told = ("diverging", "num_steps") if isinstance(kernel, HMC) else ()
+        mcmc.run(key, *call.args, **call.options(y), extra_fields=told)
+        drawn, said = mcmc.get_samples(), mcmc.get_extra_fields()
+        return {name: drawn[name] for name in self._drawn}, {name: said[name] for name in told}
+
+    def fitted(self, belief: Any, y: Mapping[str, Any], rng: Generator) -> Draws:
+        """Return draws of the posteriors of a batch of datasets."""
+        drawn, said = self._computed(self._fit, seed_of(rng), {name: y[name] for name in self.call.keywords})
+        values = {name: _draws_first(array) for name, array in drawn.items()}
+        diagnostics = {
+            name: reduced(said[key], axis=(1, 2))
+            for name, key, reduced in (("divergences", "diverging", np.sum), ("leapfrog steps", "num_steps", np.max))
+            if key in said
+        }
+        return Draws(values, chains=self.sampler.chains, diagnostics=diagnostics)
+
+    # The log-likelihood.
+
+    @cached_property
+    def _log_likelihood(self) -> Callable[..., Any]:
+        import jax
+        from numpyro.infer import log_likelihood
+
+        call = self.call
+
+        def summed(theta: Any, y: Any) -> Any:
+            values = log_likelihood(call.model, theta, *call.args, parallel=True, **call.options(y))
+            return sum(part.reshape(len(part), -1).sum(axis=1) for part in values.values())
+
+        return jax.jit(summed)  # type: ignore[no-any-return]
+
+    def log_likelihood(self, theta: Mapping[str, Any], y: Mapping[str, Any]) -> Any:
+        """Return the log-likelihood of parameters whose own axes come first, the draws last."""
+        single = np.ndim(theta[self.free[0]]) == self._axes
+        rows = {name: np.asarray(theta[name]) for name in self.free}
+        rows = {name: row[None] if single else np.moveaxis(row, -1, 0) for name, row in rows.items()}
+        many = len(rows[self.free[0]])
+        # Every size is compiled anew: there are as many sizes as powers of two.
+        places = np.minimum(np.arange(1 << (many - 1).bit_length()), many - 1)
+        padded = {name: row[places] for name, row in rows.items()}
+        data = {name: y[name] for name in self.call.keywords}
+        values = np.asarray(self._computed(self._log_likelihood, padded, data), float)[:many]
+        return values[0] if single else values
+
+    @cached_property
+    def _axes(self) -> int:
+        """How many axes the first free site has of its own."""
+        return int(np.ndim(self.prior(1, np.random.default_rng(0))[self.free[0]])) - 1
+
+
+def _draws_first(array: NDArray[Any]) -> NDArray[Any]:
+    """Return draws with axes (dataset, chain, draw, ...) as (chain after chain, dataset, ...)."""
+    return np.swapaxes(array.reshape(len(array), -1, *array.shape[3:]), 0, 1)
+
+
+def _sites(call: Call) -> tuple[list[str], dict[str, Any]]:
+    """Return the names of the free sites, and all sites by name; refuse what cannot be simulated from its prior."""
+    if not call.keywords:
+        raise InvalidStudy("the model must have observed sites, whose data are simulated; name them by observed=.")
+    found = _traced(call)
+    for name, key in call.keywords.items():
+        if name not in found or found[name]["type"] != "sample":
+            sampled = [site for site in found if found[site]["type"] == "sample"]
+            raise InvalidStudy(f"observed= must name sites of the model, {sampled}, but {name!r} arrived.")
+        if found[name]["is_observed"]:
+            raise InvalidStudy(
+                f"site {name!r} must be simulated if {key}=None, but has data; hand {key} on as obs={key}."
+            )
+    for site in found.values():
+        if site["type"] == "sample" and site["name"] not in call.keywords:
+            _refuse(site)
+    again = _traced(call, {name: found[name]["value"] for name in call.keywords})
+    for name, key in call.keywords.items():
+        if not again[name]["is_observed"]:
+            raise InvalidStudy(f"site {name!r} must be observed if {key} is given, but is not; write obs={key} in it.")
+    free = [name for name, site in found.items() if site["type"] == "sample" and name not in call.keywords]
+    if not free:
+        raise InvalidStudy("the model must have sites that are not observed, but has none: there is nothing to learn.")
+    return free, found
+
+
+def _traced(call: Call, y: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Run the model once and return its sites."""
+    from numpyro import handlers
+
+    seeded = handlers.seed(handlers.substitute(call.model, substitute_fn=_refuse_improper), 0)
+    try:
+        return dict(handlers.trace(seeded).get_trace(*call.args, **call.options(y)))
+    except InvalidStudy:
+        raise
+    except Exception as error:
+        said = ", ".join(f"{key}={'None' if y is None else '...'}" for key in call.keywords.values())
+        raise InvalidStudy(
+            f"the model must run with {said} besides the arguments given, but raised {type(error).__name__}: {error}."
+        ) from error
+
+
+def _refuse_improper(site: Any) -> None:
+    """Refuse a site before it is drawn from, which an improper one cannot be."""
+    fn = site.get("fn")
+    while fn is not None and type(fn).__name__ != "ImproperUniform":
+        fn = getattr(fn, "base_dist", None)
+    if site["type"] == "sample" and fn is not None and not site["is_observed"]:
+        raise InvalidStudy(f"the prior of {site['name']!r} is improper and has no draws; give it a proper one.")
+
+
+def _refuse(site: Mapping[str, Any]) -> None:
+    """Refuse a site that the fit sees otherwise than draws of the prior do."""
+    name, kind = site["name"], type(site["fn"]).__name__
+    if kind == "Unit":
+        raise InvalidStudy(
+            f"a model with a factor has no prior draws, and {name!r} is one; write it as a prior, or pass a belief of "
+            f"your own."
+        )
+    if site["is_observed"]:
+        raise InvalidStudy(f"site {name!r} has data that are not simulated; name it in observed=, with its keyword.")
+    if kind == "MaskedDistribution" or site.get("scale") is not None:
+        raise InvalidStudy(
+            f"the prior of {name!r} is masked or scaled in the fit but not in its draws, which would then be found "
+            f"wrong; write the prior that is meant."
+        )
+
+
+def _refuse_discrete(known: Mapping[str, Any], free: Sequence[str]) -> None:
+    if wrong := [name for name in free if known[name]["fn"].support.is_discrete]:
+        raise InvalidStudy(
+            f"NUTS cannot draw {wrong[0]!r}, which is discrete; pass a kernel= that can, such as "
+            f"lambda model: DiscreteHMCGibbs(NUTS(model))."
+        )
