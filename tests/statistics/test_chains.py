@@ -336,3 +336,35 @@ def test_coverage_is_that_of_the_output() -> None:
     assert row.high - row.low < 0.05
     low, high = np.quantile(found.chains[:, 0], [0.05, 0.95], axis=1)
     assert not row.low <= float(np.mean((low <= found.truth) & (found.truth <= high))) <= row.high
+
+
+def test_bound_in_the_tail_holds_for_every_labelling() -> None:
+    """With every member in turn the truth, P(bound <= alpha) <= alpha for all alpha."""
+    n, size, features = 5, 3, 2
+    members = np.random.default_rng(3).normal(size=(n, size, features)) ** 2
+    members[0, 2] = np.nan  # a replicate with one chain fewer
+    there = [2, *[size] * (n - 1)]
+    found = np.array([chains._bound(_relabelled(members, labels)) for labels in product(*map(range, there))])
+    assert all((found <= alpha).mean() <= alpha * (1 + 1e-9) for alpha in found)
+    # Broken twin: an exponent that is doubled.
+    assert any((found**2 <= alpha).mean() > alpha for alpha in found**2)
+
+
+def _relabelled(members: Floats, labels: tuple[int, ...]) -> Floats:
+    rows = members.copy()
+    for i, j in enumerate(labels):
+        rows[i, [0, j]] = members[i, [j, 0]]
+    return rows
+
+
+def test_skewed_differences_are_no_proof_by_themselves() -> None:
+    """Differences with a huge t-value, since none of them is far off, have p = 1e-3 if labels say nothing."""
+    rng = np.random.default_rng(1)
+    differences = -1.0 + 0.3 * rng.random((80, 1))  # as squares less their mean are, if no square is large
+    members = np.zeros((80, 2, 1))
+    found = chains.difference_test(differences)
+    assert found.pvalue < 1e-9
+    assert chains.in_the_tail(found, members).pvalue == 1e-3
+    # Labels that agree with the differences leave them their p-value, or the bound.
+    told = chains.in_the_tail(found, np.concatenate([members[:, :1] - 1.0, members[:, 1:]], axis=1))
+    assert told.pvalue == pytest.approx(2 * 0.5**80, rel=1e-6)  # one feature, two directions, all of 80 below

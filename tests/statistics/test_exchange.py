@@ -137,7 +137,7 @@ def test_bound_beyond_the_labels_holds_for_every_sum(values: int) -> None:
     for labels in product(range(size), repeat=n):
         swapped = np.stack([np.roll(row, -j) for row, j in zip(scores, labels, strict=True)])
         exact = np.mean(sums >= swapped[:, 0].sum() - 1e-9)
-        bound = np.exp(exchange._log_chernoff(swapped))
+        bound = np.exp(exchange.log_chernoff(swapped))
         assert bound >= exact * (1 - 1e-9)
         bounds.append((bound, exact))
     # Broken twin: the exponent doubled, as if the variance were half of what it is.

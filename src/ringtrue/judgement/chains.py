@@ -42,7 +42,8 @@ def test(column: Column, rng: Callable[[], np.random.Generator]) -> ChainTest:
         return ChainTest(f"chains, not tested with {column.lost} lost", 0.0, 1.0)
     if found.n < statistics.FEW and not column.lost:
         return statistics.label_test(column.array(f"{OF_CHAINS}members"), rng())
-    return statistics.difference_test(found.differences, reach=found.reach, lost=column.lost)
+    whole = statistics.difference_test(found.differences, reach=found.reach, lost=column.lost)
+    return statistics.in_the_tail(whole, None if column.lost else column.array(f"{OF_CHAINS}members"))
 
 
 def chained(column: Column) -> Chained | None:

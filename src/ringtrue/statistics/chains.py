@@ -9,7 +9,7 @@ This module sees arrays of differences and must not know where they come from.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.random import Generator
@@ -17,11 +17,14 @@ from scipy import special
 
 from .arguments import Floats, Ints
 from .effects.intervals import Interval, SpreadAndBias, freedom, student
+from .exchange import log_chernoff
 
 #: With fewer replicates than this the normal approximation is liberal, and labels are randomised instead.
 FEW = 60
 #: Label randomisations; the p-value cannot go below one over one more.
 _LABELS = 999
+#: Below this p-value the approximate laws are not relied on.
+_TAIL = 1e-3
 #: Directions in which features vary less than this share of the largest count as none.
 _FLAT = 1e-10
 #: Differences smaller than this are rounding.
@@ -109,6 +112,39 @@ def _quadratic(differences: Floats, degrees: float) -> float:
         return 1.0
     size = float(np.sum(np.square(along) / variances[full]))
     return float(special.fdtrc(many, rest, size * rest / (degrees * many)))
+
+
+def in_the_tail(found: ChainTest, members: Floats | None) -> ChainTest:
+    """Return a test whose p-value holds its level in the far tail too.
+
+    Laws of Student and Hotelling are approximations: of 2337 calibrated runs of 80 replicates three had p-values of
+    1e-4 or less, and one of them 2e-9, since squares of scores are skewed. Below 1e-3 the p-value is therefore at least
+    Chernoff's bound for random labels, which uses one draw of every other chain and is valid at any n.
+
+    Parameters
+    ----------
+    found
+        Of :func:`difference_test`.
+    members
+        As in :func:`label_test`; None if replicates were lost, which leaves no bound.
+
+    Examples
+    --------
+    >>> in_the_tail(ChainTest("chains", 9.0, 1e-12), None).pvalue
+    0.001
+    """
+    if found.pvalue >= _TAIL:
+        return found
+    bound = 1.0 if members is None else _bound(members)
+    return replace(found, pvalue=max(found.pvalue, min(_TAIL, bound)))
+
+
+def _bound(members: Floats) -> float:
+    """Bound the probability of sums as large as those of the truths, in any feature and direction."""
+    centred = members - np.nanmean(members, axis=1, keepdims=True)
+    features = np.moveaxis(np.where(np.abs(centred) < _ROUNDING, 0.0, centred), 2, 0)
+    logs = [log_chernoff(sign * one) for one in features for sign in (-1.0, 1.0)]
+    return min(1.0, len(logs) * math.exp(min(logs)))
 
 
 def label_test(members: Floats, rng: Generator) -> ChainTest:

@@ -154,24 +154,28 @@ def _tail_bound(ranks: NDArray[np.integer]) -> float:
     sizes = _sizes_of_ties(ranks[..., None])
     equal = np.ones(ranks.shape, np.int64) if sizes is None else sizes[..., 0]
     each = shared_scores(ranks, equal, _score_table(ranks.shape[1])[0])
-    bounds = [_log_chernoff(np.sign(one[:, 0].sum()) * one) for one in np.moveaxis(each, 2, 0)]
+    bounds = [log_chernoff(np.sign(one[:, 0].sum()) * one) for one in np.moveaxis(each, 2, 0)]
     return min(1.0, 4 * float(np.exp(min(bounds))))
 
 
-def _log_chernoff(scores: Floats) -> float:
-    """Bound the log probability that a sum of random members of each row is at least that of the first ones."""
-    total, variance = float(scores[:, 0].sum()), float(np.square(scores).mean(axis=1).sum())
+def log_chernoff(scores: Floats) -> float:
+    """Bound the log probability that a sum of random members of each row is at least that of the first ones.
+
+    Members that are missing are nan. Scores have mean 0 in every row.
+    """
+    there = np.isfinite(scores)
+    many, known = there.sum(axis=1), np.where(there, scores, 0.0)
+    total, variance = float(known[:, 0].sum()), float((np.square(known).sum(axis=1) / many).sum())
     if total <= 0 or variance <= 0:
         return 0.0
-    t, best = total / variance, 0.0
+    t, best, top = total / variance, 0.0, np.where(there, scores, -np.inf).max(axis=1)
     # Any t gives a bound; Newton's steps on K'(t) = s, from where the sum is normal, come near to the least.
     for _ in range(8):
-        weights = np.exp(t * (scores - scores.max(axis=1, keepdims=True)))
-        cumulant = float(np.sum(np.log(weights.mean(axis=1)) + t * scores.max(axis=1)))
-        best = min(best, cumulant - t * total)
+        weights = np.where(there, np.exp(t * (known - top[:, None])), 0.0)
+        best = min(best, float(np.sum(np.log(weights.sum(axis=1) / many) + t * top)) - t * total)
         weights /= weights.sum(axis=1, keepdims=True)
-        means = (weights * scores).sum(axis=1)
-        spread = float(((weights * scores**2).sum(axis=1) - means**2).sum())
+        means = (weights * known).sum(axis=1)
+        spread = float(((weights * known**2).sum(axis=1) - means**2).sum())
         step = (total - float(means.sum())) / max(spread, 1e-12 * variance)
         t = min(max(t + step, t / 2), 2 * t)
     return best
