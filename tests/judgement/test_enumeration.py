@@ -99,7 +99,7 @@ def test_the_joint_p_value_of_draws_holds_its_level(monkeypatch: pytest.MonkeyPa
 
     The broken twin gives the joint test all of the budget and Bonferroni's rule a ninth more.
     """
-    monkeypatch.setattr(strong, "stream", lambda *_: EveryLabelling())
+    monkeypatch.setattr(strong, "labels", EveryLabelling)
     values = np.random.default_rng(3).normal(size=(10, 2)) @ [[1.0, 0.5], [0.0, 1.0]]
     # The same members in every replicate: the order of the labels is then of no consequence.
     members = np.stack([values.argsort(axis=0).argsort(axis=0)] * 3)
