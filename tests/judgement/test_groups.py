@@ -293,7 +293,7 @@ def test_pictures_and_use_are_of_one_of_each() -> None:
     assert reading(found.replicates, "theta") == reading(groups.one_of_each(found.replicates), "theta")
     one = groups.one_of_each(found.replicates)
     expected = rt.measure(one).row("skill", "theta")
-    assert rt.measure(found).row("skill", "theta") == expected
+    assert repr(rt.measure(found).row("skill", "theta")) == repr(expected)  # its ideal is nan
 
 
 def test_procedures_are_compared_on_the_same_of_each() -> None:

@@ -117,7 +117,9 @@ def test_judging_needs_only_the_file(tmp_path: Path) -> None:
     path = _filled(tmp_path / "run.db")
     result = rt.judge(Store.read(path).replicates())
     expected = rt.judge(_original(), alpha=result.spent)
-    assert (result.verdict, result.pvalue, result.measures) == (expected.verdict, expected.pvalue, expected.measures)
+    # As text: an ideal of nan is not equal to itself since Python 3.13.
+    found, wanted = ((one.verdict, one.pvalue, repr(one.measures)) for one in (result, expected))
+    assert found == wanted
     assert str(rt.judge(replace(Store.read(path).replicates(), stored=None))) == str(rt.judge(_original()))
 
 
