@@ -1,4 +1,4 @@
-"""What adapters share: a library, or how to get it in one sentence; seeds; chains in the order of the core."""
+"""What adapters share: a library, or how to get it in one sentence; seeds; chains in the order of the core; priors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import RingtrueError
-from ..values import Generator
+from ..values import Generator, Identified
 
 
 def need(module: str, extra: str) -> Any:
@@ -61,3 +61,28 @@ def mark_of(array: Any) -> str:
     """
     found = np.ascontiguousarray(array)
     return f"{found.dtype}{found.shape} {hashlib.blake2b(found.tobytes(), digest_size=8).hexdigest()}"
+
+
+class Prior(Identified):
+    """The prior of a model, known by its draws.
+
+    Parameters
+    ----------
+    machine
+        The model: it has an ``identity``, and ``prior(m, rng)`` draws what is asked about and what is free.
+    """
+
+    marginal = None
+
+    def __init__(self, machine: Any) -> None:
+        self.machine = machine
+
+    @property
+    def identity(self) -> str:
+        """That of the model."""
+        return str(self.machine.identity)
+
+    def sample(self, m: int, rng: Generator) -> dict[str, NDArray[Any]]:
+        """Return m draws, by name."""
+        drawn: dict[str, NDArray[Any]] = self.machine.prior(m, rng)
+        return drawn

@@ -21,7 +21,7 @@ from ..execution.store.identity import described
 from ..functions import Coordinate, Vectorized
 from ..question.study import Adapted, at_least
 from ..values import Generator, Identified
-from .libraries import need, seed_of
+from .libraries import Prior, need, seed_of
 
 #: Draws of the prior that are made at once: one size, since every size is compiled anew.
 _PRIOR = 1000
@@ -138,24 +138,6 @@ class Sampler:
     warmup: int
     draws: int
     chains: int
-
-
-class Prior(Identified):
-    """The prior of a model, known by its draws."""
-
-    marginal = None
-
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-
-    @property
-    def identity(self) -> str:
-        """That of the model."""
-        return self.machine.identity
-
-    def sample(self, m: int, rng: Generator) -> dict[str, NDArray[Any]]:
-        """Return m draws of the sites asked about, and of all free ones."""
-        return self.machine.prior(m, rng)
 
 
 class Machine(Identified):

@@ -20,7 +20,7 @@ from ..errors import InvalidStudy
 from ..functions import Coordinate, Vectorized
 from ..question.study import Adapted
 from ..values import Generator, Identified
-from .libraries import mark_of, need, one_behind_the_other, seed_of
+from .libraries import Prior, mark_of, need, one_behind_the_other, seed_of
 
 Sampler = Literal["nuts", "pymc", "advi", "smc"]
 _SAMPLERS = get_args(Sampler)
@@ -103,24 +103,6 @@ class Fit:
     tune: int
     chains: int
     options: Mapping[str, Any]
-
-
-class Prior(Identified):
-    """The prior of a model, known by its draws."""
-
-    marginal = None
-
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-
-    @property
-    def identity(self) -> str:
-        """That of the model."""
-        return self.machine.identity
-
-    def sample(self, m: int, rng: Generator) -> dict[str, NDArray[Any]]:
-        """Return m draws of the variables asked about, and of all free ones."""
-        return self.machine.prior(m, rng)
 
 
 class Machine(Identified):
