@@ -269,12 +269,37 @@ class AgainstBelief:
     def fit(self, confidence: float) -> SpreadAndBias | None:
         """Return spread and shift; None if they cannot be told."""
         column, z = self.column, self.column.array("weak_z")
-        if not np.isfinite(z).all():
-            values, other = column.array("weak_value"), column.replicates.reference[:, column.k]
-            if other.size < 2 or not np.isfinite(other).all() or not np.isfinite(values).all() or other.std() <= 0:
-                return None
-            z = (values - other.mean()) / other.std(ddof=1)
-        return effects.spread_and_bias(z, confidence=confidence) if z.size > 3 else None
+        if np.isfinite(z).all():
+            return effects.spread_and_bias(z, confidence=confidence) if z.size > 3 else None
+        values, other = column.array("weak_value"), column.replicates.reference[:, column.k]
+        if min(other.size, values.size) < 4 or not np.isfinite([*values, *other]).all() or other.std() <= 0:
+            return None
+        # What the belief is, is known by as many draws: its own noise comes on top.
+        drawn, own = (
+            effects.spread_and_bias((part - other.mean()) / other.std(ddof=1), confidence=confidence)
+            for part in (values, other)
+        )
+        return SpreadAndBias(_wider_ratio(drawn.spread, own.spread), _wider(drawn.bias, own.bias))
+
+
+def _wider(m: Interval, noise: Interval) -> Interval:
+    """Return an interval to which the independent noise of another is added."""
+    low, high = (math.hypot(*ends) for ends in zip(_arms(m), _arms(noise), strict=True))
+    return replace(m, low=m.estimate - low, high=m.estimate + high)
+
+
+def _arms(m: Interval) -> tuple[float, float]:
+    return m.estimate - m.low, m.high - m.estimate
+
+
+def _wider_ratio(m: Interval, noise: Interval) -> Interval:
+    """Return the same on the logarithm."""
+    logs = [
+        replace(one, estimate=math.log(one.estimate), low=math.log(max(one.low, 1e-300)), high=math.log(one.high))
+        for one in (m, noise)
+    ]
+    found = _wider(*logs)
+    return replace(m, low=math.exp(found.low), high=math.exp(found.high))
 
 
 # Everything.
