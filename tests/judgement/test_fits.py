@@ -88,6 +88,17 @@ def test_verdicts_side_by_side() -> None:
     )
 
 
+@pytest.mark.parametrize(("left", "lines"), [(0, 2), (1, 2), (2, 3)])
+def test_a_few_fits_that_are_left_end_nothing(left: int, lines: int) -> None:
+    """Without flagged fits nothing may be left, or one, which has nothing to be compared with."""
+    said = np.arange(30) >= left
+
+    def fit(mu0: Any, y: Any, rng: np.random.Generator) -> rt.Draws:
+        return rt.Draws(y / 2 + SD * rng.normal(size=(40, 30)), iid=True, diagnostics={"divergences": said})
+
+    assert len(rt.check(BELIEF, noisy, fit, n=30, batch=30).diagnostics.verdicts) == lines
+
+
 def test_lost_and_flagged_are_lost_once() -> None:
     """Failures stay what they were, and flagged fits join them in order."""
     ran = rt.run(BELIEF, noisy, chains("apart", share=0.3), n=20)
@@ -124,7 +135,7 @@ def test_what_truths_of_flagged_fits_have_in_common_is_said(diverging: rt.Result
 
 
 def test_nothing_is_said_of_truths_that_have_nothing_to_do_with_flags() -> None:
-    """Flags at random name no parameter: one in 1000 runs would, and so more than 3 of 40 with probability 1e-7."""
+    """Flags at random name no parameter: one in 100 runs would, and so more than 6 of 40 with probability 2e-7."""
     rng = np.random.default_rng(0)
     named = 0
     for _ in range(40):
@@ -132,7 +143,7 @@ def test_nothing_is_said_of_truths_that_have_nothing_to_do_with_flags() -> None:
         draws = rt.Draws(rng.normal(size=(30, 60, 3)), iid=True, diagnostics=said)
         ran = rt.run(rt.Normal(np.zeros(3), np.ones(3)), noisy, lambda mu0, y, one=draws: one, n=60, batch=60)
         named += "among them" in rt.diagnostics(ran).flags[0].text
-    assert named <= 3
+    assert named <= 6
 
 
 def test_limits_of_ones_own(diverging: rt.Result) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidStudy
 from ..replicates.record import DIAGNOSTIC, OF_CHAINS, Failure, Replicates
-from ..statistics.separation import Border, border, direction
+from ..statistics.separation import Border, Direction, border, direction
 from ..values import Floats
 from . import chains, inputs, measures
 from .column import columns_of
@@ -33,7 +33,7 @@ LIMITS: Mapping[str, tuple[float, float]] = {"divergences": (-math.inf, 0.0), "k
 #: What is computed of chains: the worst over the test functions of the user's.
 RHAT, SIZE = "R-hat", "effective size"
 #: The chance that a parameter is named whose true values have nothing to do with flags.
-_CHANCE = 1e-3
+_CHANCE = 0.01
 #: Fits beyond a border that must all be flagged for "all", at least; and which share of those that are flagged.
 _LEAST, _SHARE = 5, 0.2
 
@@ -64,7 +64,10 @@ class Flag:
 
 @dataclass(frozen=True)
 class Line:
-    """A diagnostic over all fits: its range, how many have it, its limits, and how many fits are beyond."""
+    """A diagnostic over all fits: its range, how many have it, its limits, and how many fits are beyond.
+
+    ``per_chain`` says that the limits are those of one chain.
+    """
 
     name: str
     smallest: float
@@ -74,15 +77,14 @@ class Line:
     low: float
     high: float
     flagged: int
+    per_chain: bool = False
 
     @property
     def limit(self) -> str:
         """The limits in words."""
-        if self.name == SIZE and self.low == chains.WORTH:
-            return f"at least {self.low:g} per chain"
         low, high = math.isfinite(self.low), math.isfinite(self.high)
-        both = f"{self.low:g} to {self.high:g}"
-        return both if low and high else f"at least {self.low:g}" if low else f"at most {self.high:g}" if high else "-"
+        least, most = f"at least {self.low:g}{' per chain' if self.per_chain else ''}", f"at most {self.high:g}"
+        return f"{self.low:g} to {self.high:g}" if low and high else least if low else most if high else "-"
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ class Diagnostics:
         lost = taken_for_lost(ran, self.flagged)
         found.append(Judged(f"all, whatever the {many} flagged would be", ran.n, *judged(lost, **self._settings)))
         rest = ran.pick(np.flatnonzero(~self.flagged))
-        if rest.n > rest.lost:
+        if _enough(rest):
             found.append(Judged(f"without the {many} flagged", rest.n, *judged(rest, **self._settings)))
         return tuple(found)
 
@@ -299,40 +301,38 @@ def _lines(
         known = values[~np.isnan(values)]
         low, high = limits.get(name, (-math.inf, math.inf))
         flagged = int(_beyond(values, (low, high)).sum())
+        per_chain = name not in limits and name == SIZE
         if name not in limits and name in (RHAT, SIZE):
             # What the rule for mixing asks, by which fits of long chains are flagged.
             low, high = (-math.inf, chains.APART) if name == RHAT else (chains.WORTH, math.inf)
             flagged = int((values > high).sum()) if name == RHAT else int((values < low * many).sum())
-        least, middle, most = np.quantile(known, [0, 0.5, 1], method="nearest") if known.size else [np.nan] * 3
-        found.append(Line(name, float(least), float(middle), float(most), known.size, low, high, flagged))
+        ends = np.quantile(known, [0, 0.5, 1], method="nearest").tolist() if known.size else [math.nan] * 3
+        found.append(Line(name, ends[0], ends[1], ends[2], known.size, low, high, flagged, per_chain))
     return tuple(found)
 
 
 # Where flagged fits lie.
 
 
-def separating(ran: Replicates, fits: NDArray[np.bool_]) -> tuple[int, bool] | None:
-    """Return the test function whose true values tell some fits from the others, and whether theirs are low.
-
-    None if there is none: the chance that one is named although flags have nothing to do with truths is 1 in 1000.
-    """
+def separating(ran: Replicates, fits: NDArray[np.bool_]) -> Direction | None:
+    """Return the test function of the user's whose true values tell some fits from the others best; None if none is."""
     asked = [column.k for column in columns_of(ran, "theta") if column.kind not in ADDED]
     truth = ran.truth[ran.kept][:, asked]
     if not asked or not np.isfinite(truth).all():
         return None
     found = direction(truth, fits[ran.kept])
-    return None if found is None or found.pvalue > _CHANCE else (asked[found.column], found.low)
+    return found and replace(found, column=asked[found.column])
 
 
 def _where(ran: Replicates, fits: NDArray[np.bool_], of_independent: NDArray[np.bool_]) -> str:
     """Say what the truths of some fits have in common, if anything; whether it does is asked of independent ones."""
     found = separating(one_of_each(ran), of_independent)
-    if found is None or not 0 < fits.sum() < ran.kept.sum():
+    if found is None or found.pvalue > _CHANCE or not 0 < fits.sum() < ran.kept.sum():
         return ""
-    k, low = found
-    least = max(_LEAST, math.ceil(_SHARE * int(fits.sum())))
-    edge = border(ran.truth[ran.kept, k], fits[ran.kept], low=low, least=least)
-    return f", among them {_those_beyond(edge, ran.functions[k].name, int(fits.sum()), int(ran.kept.sum()))}"
+    truth, flagged = ran.truth[ran.kept, found.column], fits[ran.kept]
+    least = max(_LEAST, math.ceil(_SHARE * int(flagged.sum())))
+    edge = border(truth, flagged, low=found.low, least=least)
+    return f", among them {_those_beyond(edge, ran.functions[found.column].name, int(flagged.sum()), len(truth))}"
 
 
 def _those_beyond(edge: Border, name: str, flagged: int, n: int) -> str:
@@ -356,13 +356,19 @@ def taken_for_lost(ran: Replicates, fits: NDArray[np.bool_]) -> Replicates:
 
 def judged(ran: Replicates, *, alpha: float, tolerance: Tolerance, test: str) -> tuple[Verdict, float]:
     """Return verdict and p-value of some fits; nobody counts it as a look, since it is shown beside a verdict."""
-    if ran.lost == ran.n:
+    if not _enough(ran):
         return Verdict.INCONCLUSIVE, 1.0
     found, _ = evidence(ran, test=test)
     verdict = decide(found, alpha, measures.judged(ran, alpha, tolerance), ran, tolerance)
     if verdict is Verdict.WITHIN_TOLERANCE and not certain(ran, alpha=alpha, tolerance=tolerance, test=test):
         verdict = Verdict.INCONCLUSIVE
     return verdict, overall(found)
+
+
+def _enough(ran: Replicates) -> bool:
+    """Whether two independent fits are left: one alone has nothing to be compared with."""
+    alone = one_of_each(ran) if ran.lost < ran.n else ran
+    return alone.n - alone.lost >= 2
 
 
 def certain(ran: Replicates, *, alpha: float, tolerance: Tolerance, test: str) -> bool:
