@@ -7,9 +7,10 @@ flags are counted, and what they could mean for the verdict is shown beside it. 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -160,15 +161,18 @@ class Diagnostics:
         texts = [f"{one.text}." for one in self.flags] or ["No fit is flagged."]
         parts = ["\n".join(texts), lines_table(self.lines)]
         if self.verdicts:
-            parts += [verdicts_table(self.verdicts), MEANING]
+            parts += [verdicts_table(self.verdicts), fill(meaning(self.verdicts), 110)]
         return "\n\n".join(parts)
 
 
-#: What the verdicts side by side mean.
-MEANING = (
-    "The first line is the verdict. The second holds whatever the flagged fits would have been, had nothing been wrong "
-    "with\nthem. The last is no verdict on the procedure: which fits are flagged depends on the data."
-)
+def meaning(rows: Sequence[Judged]) -> str:
+    """Say what verdicts side by side mean."""
+    text = (
+        "The first line is the verdict. The second holds whatever the flagged fits would have been, had nothing been "
+        "wrong with them."
+    )
+    dropped = " The last is no verdict on the procedure: which fits are flagged depends on the data."
+    return f"{text}{dropped if len(rows) > 2 else ''}"
 
 
 def lines_table(lines: tuple[Line, ...]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import RingtrueError
 from ..execution.progress import duration
 from ..export import Origin, as_text, document, write
-from ..judgement.fits import MEANING
+from ..judgement.fits import meaning
 from ..judgement.result import Result
 from ..judgement.text import format_p
 from ..judgement.verdict import Verdict
@@ -112,7 +112,7 @@ def render(result: Result, plain: dict[str, Any], *, twin: str, details: content
         panels=figures.panels(result),
         overview=figures.overview(result),
         fits=content.fits(result),
-        meaning=" ".join(MEANING.split()),
+        meaning=meaning(result.diagnostics.verdicts),
         fit_pictures=figures.fits(result),
         causes=content.causes(result.replicates),
         twin=twin,
