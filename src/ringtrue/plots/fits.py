@@ -146,7 +146,8 @@ def _top(y: Floats, limits: list[float]) -> float:
 
 def _scale(ax: Axes, x: Floats, y: Floats) -> None:
     """Make axes logarithmic where numbers span decades, with zero at the bottom if it is among them."""
-    for values, scale in ((x, ax.set_xscale), (y[np.isfinite(y)], ax.set_yscale)):
+    scales = ((x, ax.set_xscale, ax.set_xlim), (y[np.isfinite(y)], ax.set_yscale, ax.set_ylim))
+    for values, scale, ends in scales:
         if (
             not values.size
             or values.min() < 0
@@ -157,6 +158,7 @@ def _scale(ax: Axes, x: Floats, y: Floats) -> None:
             scale("log")
         elif values.max() > _DECADES:
             scale("symlog", linthresh=1.0)
+            ends(-0.3, 1.5 * float(values.max()))
 
 
 def _name(ax: Axes) -> None:

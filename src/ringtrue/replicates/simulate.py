@@ -178,6 +178,8 @@ class Recorder:
 
 def _in_chains(block: Block, place: int, k: int) -> str:
     """Say in how many of its chains a test function is not finite, if not in all of them."""
+    if block.outputs.members is not None:  # outputs of different sizes have no draws side by side
+        block, place = block.alone(place), 0
     ready = block.outputs.ready
     values = block.ranked[k].values if ready is not None and ready.chains > 1 and k in block.ranked else None
     if ready is None or values is None:
