@@ -20,6 +20,7 @@ from .functions import (
     Vectorized,
     identity,
 )
+from .judgement.fits import diagnostics
 from .judgement.judging import check, check_draws, judge
 from .judgement.measures import measure
 from .judgement.order import independence
@@ -58,6 +59,7 @@ __all__ = [
     "compare",
     "contaminated",
     "coverage_map",
+    "diagnostics",
     "errors",
     "identity",
     "independence",

@@ -21,6 +21,7 @@ from .errors import RingtrueError
 from .execution.store import Store
 from .execution.store.identity import versions as run_versions
 from .judgement.column import columns_of
+from .judgement.fits import diagnostics
 from .judgement.levels import TestRow, chain, level_of
 from .judgement.result import Result
 from .judgement.text import MEASURED, as_row
@@ -41,11 +42,12 @@ _TEXT = 20_000
 
 @dataclass(frozen=True)
 class Frames:
-    """Three pandas DataFrames: one row per test, per measure, and per replicate and test function."""
+    """Four pandas DataFrames: one row per test, per measure, per replicate and test function, and per replicate."""
 
     tests: Any
     measures: Any
     replicates: Any
+    diagnostics: Any
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Origin:
 
 
 def to_pandas(source: Result | Replicates) -> Frames:
-    """Return tests, measures and replicates as pandas DataFrames.
+    """Return tests, measures, replicates and diagnostics of single fits as pandas DataFrames.
 
     Parameters
     ----------
@@ -96,6 +98,7 @@ def to_pandas(source: Result | Replicates) -> Frames:
         pandas.DataFrame([asdict(row) for row in tests], columns=_TESTED),
         pandas.DataFrame([as_row(row) for row in measures], columns=list(MEASURED)),
         pandas.DataFrame(table),
+        pandas.DataFrame(_fits(source)),
     )
 
 
@@ -103,7 +106,8 @@ def to_xarray(source: Result | Replicates) -> Any:
     """Return an xarray DataTree that ArviZ understands.
 
     Its group ``replicates`` has u, z, rank, draws, truth, mean, sd, crps and interval over the dimensions replicate and
-    test_function, energy and belief_energy over replicate; lost replicates are nan. Its group ``prior_sbc`` has u of
+    test_function, energy and belief_energy over replicate; lost replicates are nan. Its group ``diagnostics`` has what
+    is known of single fits over replicate. Its group ``prior_sbc`` has u of
     the replicates that were kept, over chain (always 1), draw and test_function, where
     ``arviz_plots.plot_ecdf_pit`` looks for it. Seed, versions and verdict are attributes of the root.
 
@@ -134,8 +138,10 @@ def to_xarray(source: Result | Replicates) -> Any:
         {"u": (("chain", "draw", "test_function"), replicates.u[replicates.rows][None])},
         coords={"chain": [0], "draw": numbers[replicates.kept], **functions},
     )
+    said = {name: (("replicate",), values) for name, values in _fits(source).items() if name != "replicate"}
+    fits = xarray.Dataset({clean(name): pair for name, pair in said.items()}, coords={"replicate": numbers})
     attributes = _attributes(source)
-    tree = xarray.DataTree.from_dict({"replicates": every, "prior_sbc": kept})
+    tree = xarray.DataTree.from_dict({"replicates": every, "diagnostics": fits, "prior_sbc": kept})
     # Groups carry them too, because one may be taken out of the tree and saved alone.
     for node in (tree, *tree.children.values()):
         node.attrs.update(attributes)
@@ -184,6 +190,7 @@ def document(result: Result, *, origin: Origin | None = None) -> dict[str, Any]:
             }
             for _, many, one in causes[:_CAUSES]
         ],
+        "diagnostics": result.diagnostics.to_dict(),
         "failures_left_out": sum(many for _, many, _ in causes[_CAUSES:]),
         "store": None if origin is None else asdict(origin),
     }
@@ -203,7 +210,9 @@ def as_text(plain: Mapping[str, Any]) -> str:
 
 
 def to_csv(source: Result | Replicates, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """Write replicates.csv, and of a Result also tests.csv and measures.csv, into a folder; return the files.
+    """Write replicates.csv, diagnostics.csv, and of a Result also tests.csv and measures.csv, into a folder.
+
+    Returns the files.
 
     Parameters
     ----------
@@ -220,6 +229,8 @@ def to_csv(source: Result | Replicates, folder: str | os.PathLike[str]) -> tuple
     replicates = _replicates(source)
     # The texts are generators: millions of rows are written without ever being in memory together.
     files = {"replicates.csv": _csv_text(["replicate", "f", "lost", *ARRAYS], _lines(replicates))}
+    fits = _fits(source)
+    files["diagnostics.csv"] = _csv_text(list(fits), zip(*(values.tolist() for values in fits.values()), strict=True))
     if isinstance(source, Result):
         files["tests.csv"] = _csv_text(_TESTED, (asdict(row).values() for row in source.tests))
         files["measures.csv"] = _csv_text(MEASURED, (as_row(row).values() for row in source.measures))
@@ -290,6 +301,17 @@ def _long(replicates: Replicates) -> dict[str, Any]:
         "lost": np.repeat(~replicates.kept, functions),
         **{name: np.ravel(getattr(replicates, name)) for name in ARRAYS},
     }
+
+
+def _fits(source: Result | Replicates) -> dict[str, Any]:
+    """Return one row per replicate, by column: what is known of its fit, and what it is flagged for."""
+    found = source.diagnostics if isinstance(source, Result) else diagnostics(source)
+    ran = found.replicates
+    # A sampler may call what it says as it likes, also as we do.
+    flags = {f"flagged: {one.name}": one.fits for one in found.flags}
+    head = {"replicate": ran.first + np.arange(ran.n), "lost": ~ran.kept, "flagged": found.flagged}
+    rest = {name: values for name, values in {**found.columns, **flags}.items() if name not in head}
+    return {**head, **rest}
 
 
 def _lines(replicates: Replicates, at_once: int = 10_000) -> Iterator[list[Any]]:

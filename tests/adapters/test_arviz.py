@@ -7,7 +7,9 @@ import pytest
 
 import ringtrue as rt
 from ringtrue.distributions import as_distribution
+from ringtrue.replicates.chains import Placed
 from tests.builders import refusal, says
+from tests.replicates.test_chains import ar1
 
 az = pytest.importorskip("arviz")
 pytestmark = [pytest.mark.libraries, pytest.mark.filterwarnings("ignore")]
@@ -46,3 +48,17 @@ def test_without_a_posterior_is_refused() -> None:
     else:
         prior = az.from_dict(prior={"mu": np.zeros((1, 5))})
     says(refusal(lambda: as_distribution(prior, what="the output")), "InferenceData|DataTree")
+
+
+@pytest.mark.parametrize("rho", [-0.9, 0.0, 0.5, 0.97])
+@pytest.mark.parametrize("shape", [(4, 100), (2, 51), (3, 20)], ids=str)
+def test_agreement_is_that_of_arviz(rho: float, shape: tuple[int, int]) -> None:
+    """R-hat and the bulk effective size are ArviZ's to rounding, with ties, odd lengths and chains apart."""
+    rng = np.random.default_rng(5)
+    chains = ar1(rho, (6, *shape), rng)
+    chains[1] = np.round(chains[1], 1)
+    chains[2, 0] += 3
+    chains[3, 1] *= 4
+    rhat, size = Placed(chains, np.zeros(6)).agreement()
+    assert rhat == pytest.approx([float(az.rhat(one, method="rank")) for one in chains], rel=1e-10)
+    assert size == pytest.approx([float(az.ess(one, method="bulk")) for one in chains], rel=1e-8)

@@ -121,9 +121,13 @@ def test_chains_lie_one_behind_the_other_and_say_how_they_went(study: Any) -> No
     assert output.chains == 2
     assert {name: value.shape for name, value in output.diagnostics.items()} == {
         "divergences": (40,),
+        "tree depth": (40,),
         "leapfrog steps": (40,),
+        "acceptance": (40,),
     }
     assert (output.diagnostics["leapfrog steps"] >= 1).all()
+    assert (2 ** output.diagnostics["tree depth"] > output.diagnostics["leapfrog steps"]).all()
+    assert ((output.diagnostics["acceptance"] > 0.3) & (output.diagnostics["acceptance"] <= 1)).all()
     # The two chains of a dataset, and those of two datasets, are different ones.
     sd = output.values["sd"]
     assert not np.isclose(sd[:100], sd[100:]).any()

@@ -83,6 +83,33 @@ def test_right_model_passes_and_a_wrong_one_is_caught(study: Any) -> None:
     assert "sd is" in wrong.sentence
 
 
+def test_eight_schools_centred_is_a_result() -> None:
+    """Chains that do not mix and fits that diverge, from the first replicate on, end nothing and are counted.
+
+    The centred model is the textbook case: of 60 fits with other seeds all diverged, so that none of 12 would with
+    probability below 1e-11 (at a share of 0.11, which 60 of 60 exclude with confidence 0.999).
+    """
+    error = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
+    with pm.Model() as model:
+        mu, tau = pm.Normal("mu", 0, 5), pm.HalfNormal("tau", 5)
+        pm.Normal("y", pm.Normal("theta", mu, tau, shape=8), error, observed=np.zeros(8))
+    result = rt.check(adapters.pymc(model, names=["mu", "tau"], draws=100, tune=150), n=12)
+    found = result.diagnostics
+    assert set(found.columns) == {
+        "R-hat",
+        "effective size",
+        "divergences",
+        "max depth reached",
+        "tree depth",
+        "leapfrog steps",
+        "acceptance",
+    }
+    assert all(np.isfinite(values).all() for values in found.columns.values())
+    assert (found.columns["divergences"] > 0).any()
+    says(str(found), r"\d+ of 12 fits diverged", "all, as they came")
+    assert result.replicates.lost == 0
+
+
 def test_same_model_built_again_has_the_same_identity() -> None:
     """In this process and in another; a constant or an option that changes, changes it."""
     code = (

@@ -9,7 +9,7 @@ import pytest
 import ringtrue as rt
 from ringtrue.errors import ReplicateFailed
 from ringtrue.execution.store import recompute
-from ringtrue.judgement.chains import trouble
+from ringtrue.judgement.chains import mixing, trouble
 from ringtrue.judgement.column import columns_of
 from ringtrue.replicates.record import join
 from ringtrue.statistics import chains as statistics
@@ -80,7 +80,11 @@ def test_chains_that_never_move_are_an_outcome() -> None:
     draws[:] = draws[:, :, :1]
     result = check(theta, draws)
     assert result.verdict is rt.Verdict.INCONCLUSIVE
-    says(result.sentence, "In 100 of 100 replicates a chain never moves", "too few draws")
+    says(
+        result.sentence,
+        "100 of 100 fits did not mix .theta in 100; in all of them a chain never moves",
+        "too few draws",
+    )
     says(str(result), "R-hat .* inf to inf")
 
 
@@ -93,20 +97,36 @@ def test_a_single_chain_that_never_moves_is_an_outcome() -> None:
 
 
 def test_chains_that_disagree_are_an_outcome() -> None:
-    """Chains around centres of their own are said to disagree, and tell no size."""
+    """Chains around centres of their own are said not to have mixed, and tell no size."""
     theta, draws = chains(200, (4, 50), 0.0)
     centres = np.random.default_rng(1).standard_normal((200, 4, 1))
     result = check(theta, 0.01 * draws + centres)
-    says(result.sentence, r"disagree \(R-hat above 1.3 in \d+ of 200 replicates\)", "longer")
+    says(result.sentence, r"200 of 200 fits did not mix \(theta in 200\): run them longer")
     assert np.isinf(result["theta"].spread.high)
 
 
-@pytest.mark.parametrize(("apart", "many"), [(5, False), (6, True)])
-def test_chains_disagree_if_those_of_most_replicates_do(apart: int, many: bool) -> None:
-    """R-hat above 1.3 in half of the replicates is not most of them, one more is; 1.3 itself is not above."""
-    agreement: dict[str, Any] = {"chains/rhat": np.where(np.arange(10) < apart, 1.31, 1.3), "chains/stuck": 0.0}
-    ran = replicates(grid(10), truth=normal(10), **agreement)
-    assert (f"in {apart} of 10 replicates" in trouble(ran)) is many
+@pytest.mark.parametrize(
+    ("rhat", "size", "length", "mixed"),
+    [
+        (1.2, 10.0, 50, True),
+        (1.21, 10.0, 50, False),
+        (1.2, 9.99, 50, False),
+        (np.inf, np.nan, 50, False),
+        (np.nan, np.nan, 50, True),
+        (3.0, 2.0, 49, True),
+    ],
+)
+def test_which_fits_did_not_mix(rhat: float, size: float, length: int, mixed: bool) -> None:
+    """R-hat above 1.2, or fewer than 5 draws per chain; of chains of fewer than 50 draws it is not said."""
+    there = np.arange(10) == 3
+    known: dict[str, Any] = {"chains/rhat": np.where(there, rhat, 1.0), "chains/size": np.where(there, size, 99.0)}
+    known |= {"chains/length": length, "chains/stuck": 0.0}
+    ran = replicates(grid(10), truth=normal(10), **known)
+    ran.arrays["chain_count"] = np.full(10, 2)  # type: ignore[index]
+    found = mixing(ran)
+    np.testing.assert_array_equal(found.fits, there & (not mixed))
+    assert found.parameters == ({} if mixed else {"f0": 1})
+    assert ("1 of 10 fits did not mix (f0 in 1)" in trouble(ran)) is not mixed
 
 
 def test_lost_replicates_are_never_excused() -> None:

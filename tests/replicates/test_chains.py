@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtri
 
-from ringtrue.replicates.chains import KNOTS, Placed, agreement, cut, features, serial
+from ringtrue.replicates.chains import (
+    KNOTS,
+    Placed,
+    cut,
+    effective_size,
+    features,
+    serial,
+    split,
+)
 from ringtrue.values import Floats
 
 
@@ -60,12 +68,13 @@ def test_differences_have_mean_zero_over_all_orders() -> None:
 
 
 def test_monotone_maps_change_nothing() -> None:
-    """Only order counts: exp of everything has the same differences, noise, R-hat and effective size."""
+    """Only order counts: exp of everything has the same differences, noise and effective size."""
     rng = np.random.default_rng(0)
     values, truth = ar1(0.5, (20, 3, 30), rng), rng.standard_normal(20)
     one, other = Placed(values, truth), Placed(np.exp(5 * values), np.exp(5 * truth))
-    for found in ("differences", "below", "noise", "members", "agreement"):
+    for found in ("differences", "below", "noise", "members"):
         np.testing.assert_array_equal(getattr(one, found)(), getattr(other, found)())
+    np.testing.assert_array_equal(one.agreement()[1], other.agreement()[1])
 
 
 def test_grouping_changes_no_bit() -> None:
@@ -100,26 +109,71 @@ def test_effective_size_of_an_autoregression() -> None:
     """It is M (1 - rho) / (1 + rho): 250 of 2 x 2375 draws at rho = .9, and that of another rho is not."""
     # Var(tau) / tau^2 is about 2 (2 W + 1) / M with a window W of a few tau, so one estimate has relative sd about .3
     # and the mean of 60 about .04: 25 % is 6 of them. The twin's mean is 2.1 times as large.
-    slow, fast = (agreement(ar1(rho, (60, 2, 2375), np.random.default_rng(2)))[1].mean() for rho in (0.9, 0.8))
+    slow, fast = (effective_size(split(ar1(rho, (60, 2, 2375), np.random.default_rng(2)))).mean() for rho in (0.9, 0.8))
     assert slow == pytest.approx(250, rel=0.25)
     assert fast != pytest.approx(250, rel=0.25)
 
 
 def test_antithetic_draws_are_worth_more_than_their_number() -> None:
     """Negative autocorrelation makes the mean more precise, not less; the number stays finite."""
-    size = agreement(ar1(-0.9, (20, 4, 500), np.random.default_rng(0)))[1]
+    size = effective_size(split(ar1(-0.9, (20, 4, 500), np.random.default_rng(0))))
     assert (size > 2000).all()
     assert (size <= 2000 * np.log10(2000)).all()
 
 
-def test_rhat_by_its_definition() -> None:
-    """The square root of total over within variance of half chains, of normal scores of the ranks."""
-    values = np.random.default_rng(3).standard_normal((1, 2, 4))
-    ranks = values.ravel().argsort().argsort() + 1
-    halves = ndtri((ranks - 0.375) / 8.25).reshape(4, 2)
+def rhat(halves: Floats) -> float:
+    """Return the square root of total over within variance of half chains, of normal scores of the ranks."""
+    many, length = halves.shape
+    scores = ndtri((halves.ravel().argsort().argsort() + 0.625) / (halves.size + 0.25)).reshape(many, length)
+    within = scores.var(axis=1, ddof=1).mean()
+    return float(np.sqrt(((length - 1) / length * within + scores.mean(axis=1).var(ddof=1)) / within))
+
+
+@pytest.mark.parametrize("length", [4, 9, 50])
+def test_rhat_by_its_definition(length: int) -> None:
+    """The larger of that of the draws and of their distances from the median; an odd draw is left out."""
+    values = np.random.default_rng(3).standard_normal((1, 2, length))
+    values[0, 1] *= 3  # chains that differ in spread alone
+    halves = np.concatenate([values[0, :, : length // 2], values[0, :, -(length // 2) :]])
+    of_draws, folded = rhat(halves), rhat(np.abs(halves - np.median(halves)))
+    found = Placed(values, np.zeros(1)).agreement()[0][0]
+    assert found == pytest.approx(max(of_draws, folded), rel=1e-12)
+    if length == 50:  # the twin that does not fold sees nothing
+        assert of_draws < 1.05 < 1.2 < found
+
+
+def size(halves: Floats) -> float:
+    """Return the effective size by loops, as Geyer's initial monotone sequence is defined."""
+    many, n = halves.shape
+    centred = halves - halves.mean(axis=1, keepdims=True)
     within = halves.var(axis=1, ddof=1).mean()
-    expected = np.sqrt((within / 2 + halves.mean(axis=1).var(ddof=1)) / within)
-    assert Placed(values, np.zeros(1)).agreement()[0][0] == pytest.approx(expected, rel=1e-12)
+    total = within * (n - 1) / n + halves.mean(axis=1).var(ddof=1)
+
+    def rho(lag: int) -> float:
+        covariance = sum(float(row[: n - lag] @ row[lag:]) for row in centred) / (many * n)
+        return 1.0 if lag == 0 else 1 - (within - covariance) / total
+
+    time, least, j = -1.0, np.inf, 0
+    while rho(2 * j) + rho(2 * j + 1) > 0 and 2 * j + 3 <= n - 2:
+        least = min(least, rho(2 * j) + rho(2 * j + 1))
+        time, j = time + 2 * least, j + 1
+    time += rho(2 * j) if rho(2 * j) + rho(2 * j + 1) >= 0 else max(rho(2 * j), 0.0)
+    return float(halves.size / max(time, 1 / np.log10(halves.size)))
+
+
+@pytest.mark.parametrize("rho", [-0.9, 0.0, 0.5, 0.95])
+@pytest.mark.parametrize("shape", [(4, 100), (2, 51), (3, 20), (1, 16)], ids=str)
+def test_effective_size_by_its_definition(rho: float, shape: tuple[int, int]) -> None:
+    """All chains at once have what loops over lags give."""
+    halves = split(ar1(rho, (5, *shape), np.random.default_rng(4)))
+    assert effective_size(halves) == pytest.approx([size(one) for one in halves], rel=1e-9)
+
+
+def test_halves_of_a_few_draws_that_hardly_move_are_worth_little() -> None:
+    """The usual rule would end before it had seen anything, and call 2 x 9 draws of a ramp more than 18."""
+    ramp = np.tile(np.arange(9.0), (1, 2, 1))
+    assert effective_size(split(ramp))[0] < 9
+    assert size(split(ramp)[0]) > 18
 
 
 def test_chains_that_never_move_have_no_agreement() -> None:

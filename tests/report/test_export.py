@@ -199,10 +199,10 @@ def _table(path: Path) -> list[dict[str, str]]:
 
 
 def test_csv_reads_back(tmp_path: Path) -> None:
-    """Every number of the three tables reads back exactly; unknown ones are empty."""
+    """Every number of the tables reads back exactly; unknown ones are empty."""
     result = failing()
     files = export.to_csv(result, tmp_path / "folder")
-    assert sorted(file.name for file in files) == ["measures.csv", "replicates.csv", "tests.csv"]
+    assert sorted(file.name for file in files) == ["diagnostics.csv", "measures.csv", "replicates.csv", "tests.csv"]
     rows = {file.stem: _table(file) for file in files}
     assert [float(row["pvalue"]) for row in rows["tests"]] == [row.pvalue for row in result.tests]
     u = np.array([float(row["u"] or "nan") for row in rows["replicates"]]).reshape(result.replicates.u.shape)

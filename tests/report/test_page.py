@@ -1,5 +1,6 @@
 """The page says what the result says, whatever the result is, and lets nothing of a user's act."""
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -20,7 +21,8 @@ from ringtrue.judgement.verdict import Verdict
 from ringtrue.report import content, figures, page, report
 
 from .. import builders
-from ..builders import HOSTILE, MANY, calibrated, failing, hostile, over_confident, single, wide
+from ..builders import BELIEF, HOSTILE, MANY, calibrated, failing, hostile, noisy, over_confident, single, wide
+from ..judgement.test_fits import chains
 from .pages import Element, parsed
 
 
@@ -357,3 +359,28 @@ def test_advice_is_that_of_the_sentence() -> None:
     said = content.advice(rt.check_draws(wild, draws, f=rt.identity))
     assert any("60 of 800 outputs miss the truth" in line for line in said)
     assert not any(line.startswith("Multiply the sd") for line in said)
+
+
+def test_single_fits_have_a_table_verdicts_and_pictures(tmp_path: Path) -> None:
+    """What is known of fits, the verdict three times with what it means, and a picture of each that varies."""
+    result = rt.check(BELIEF, noisy, chains("apart", share=0.3), n=70)
+    page = parsed(result.report(tmp_path / "page.html").read_text(encoding="utf-8"))
+    (section,) = [one for one in page.all("section") if one.attributes["id"] == "fits"]
+    words = section.words()
+    for text in (
+        result.diagnostics.flags[0].text,
+        "at most 1.2",
+        "all, as they came",
+        "is no verdict on the procedure",
+    ):
+        assert text in words
+    assert len(list(section.all("figure"))) == 2
+    assert any(one.attributes.get("href") == "#fits" for one in page.all("a"))
+    twin = json.loads((tmp_path / "page.json").read_text(encoding="utf-8"))
+    assert twin["diagnostics"]["flagged"] == result.diagnostics.flagged.sum()
+
+
+def test_a_page_without_diagnostics_has_no_such_section(tmp_path: Path) -> None:
+    """Exact laws have nothing to say of single fits."""
+    page = parsed(over_confident().report(tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "fits" not in {one.attributes["id"] for one in page.all("section")}

@@ -26,6 +26,15 @@ from .libraries import Prior, need, seed_of
 #: Draws of the prior that are made at once: one size, since every size is compiled anew.
 _PRIOR = 1000
 
+#: What is kept of a sampler's own account: its name, what NumPyro calls it, and the worst of (dataset, chain, draw).
+_SAID: tuple[tuple[str, str, Callable[[NDArray[Any]], Any]], ...] = (
+    ("divergences", "diverging", lambda found: found.sum(axis=(1, 2))),
+    # A tree of depth d has 2^d - 1 steps, of which the last doubling may be cut short.
+    ("tree depth", "num_steps", lambda steps: np.ceil(np.log2(steps.max(axis=(1, 2)) + 1.0))),
+    ("leapfrog steps", "num_steps", lambda steps: steps.max(axis=(1, 2))),
+    ("acceptance", "accept_prob", lambda rates: rates.mean(axis=2).min(axis=1)),
+)
+
 
 def numpyro(
     model: Callable[..., Any],
@@ -233,7 +242,7 @@ class Machine(Identified):
         call, sampler = self.call, self.sampler
         kernel = (sampler.kernel or NUTS)(call.model)
         mcmc = MCMC(kernel, num_warmup=sampler.warmup, num_samples=sampler.draws, progress_bar=False)
-        told = ("diverging", "num_steps") if isinstance(kernel, HMC) else ()
+        told = ("diverging", "num_steps", "accept_prob") if isinstance(kernel, HMC) else ()
         mcmc.run(key, *call.args, **call.options(y), extra_fields=told)
         drawn, said = mcmc.get_samples(), mcmc.get_extra_fields()
         return {name: drawn[name] for name in self._drawn}, {name: said[name] for name in told}
@@ -242,11 +251,7 @@ class Machine(Identified):
         """Return draws of the posteriors of a batch of datasets."""
         drawn, said = self._computed(self._fit, seed_of(rng), {name: y[name] for name in self.call.keywords})
         values = {name: _draws_first(array) for name, array in drawn.items()}
-        diagnostics = {
-            name: reduced(said[key], axis=(1, 2))
-            for name, key, reduced in (("divergences", "diverging", np.sum), ("leapfrog steps", "num_steps", np.max))
-            if key in said
-        }
+        diagnostics = {name: reduced(said[key]) for name, key, reduced in _SAID if key in said}
         return Draws(values, chains=self.sampler.chains, diagnostics=diagnostics)
 
     # The log-likelihood.

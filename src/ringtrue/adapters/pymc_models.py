@@ -24,6 +24,14 @@ from .libraries import Prior, mark_of, need, one_behind_the_other, seed_of
 
 Sampler = Literal["nuts", "pymc", "advi", "smc"]
 _SAMPLERS = get_args(Sampler)
+#: What is kept of a sampler's own account: its name, what PyMC and nutpie call it, and the worst of (chain, draw).
+_SAID: tuple[tuple[str, tuple[str, ...], Callable[[NDArray[Any]], Any]], ...] = (
+    ("divergences", ("diverging",), np.sum),
+    ("max depth reached", ("reached_max_treedepth", "maxdepth_reached"), np.sum),
+    ("tree depth", ("tree_depth", "depth"), np.max),
+    ("leapfrog steps", ("n_steps",), np.max),
+    ("acceptance", ("acceptance_rate", "mean_tree_accept"), lambda rates: rates.mean(axis=1).min()),
+)
 
 
 def pymc(
@@ -251,8 +259,12 @@ class Machine(Identified):
 
     def _draws(self, trace: Any) -> Draws:
         posterior, stats = trace.posterior, trace.sample_stats
-        # Only gradient-based samplers diverge.
-        said = {"divergences": float(stats["diverging"].values.sum())} if "diverging" in stats else {}
+        # Only gradient-based samplers say such things.
+        said = {
+            name: float(reduced(np.asarray(stats[key].values, float)))
+            for name, keys, reduced in _SAID
+            if (key := next((one for one in keys if one in stats), None)) is not None
+        }
         return Draws(self._values(posterior), chains=int(posterior.sizes["chain"]), diagnostics=said)
 
     def _values(self, posterior: Any) -> dict[str, NDArray[Any]]:

@@ -32,7 +32,7 @@ class Draws(Distribution):
         The number of Markov chains of equal length that lie one behind the other on axis 0, each in its order.
     diagnostics
         Numbers that the sampler says of itself, by name: one each, or one per output of a batch. They are kept with
-        the replicate.
+        the replicate and shown with the result; ``divergences`` above 0 and ``k-hat`` above 0.7 flag a fit.
 
     Examples
     --------

@@ -6,9 +6,11 @@ It turns arrays of the record into calls of ``statistics.chains``. It reaches no
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import InvalidStudy
 from ..replicates.chains import table
@@ -23,12 +25,18 @@ from .text import counted
 if TYPE_CHECKING:
     from .column import Column
 
-#: R-hat above which chains are counted; and above which, in so many of all replicates, they are said to disagree.
-_RHAT, _APART, _MANY = 1.05, 1.3, 0.5
+#: R-hat above which chains are counted in a note.
+_RHAT = 1.05
+#: A fit did not mix if R-hat is larger, or its draws are worth fewer per chain, for any test function of the user's; it
+#: is not said of shorter chains. Of 2 x 50 independent draws 2 in 10^4 would be called so, of AR(.5) with 2 x 50 and
+#: 2 x 100 draws 3 % and 0.03 % (20,000 and 8,000 fits); a limit of 1.1 would call 12 and 1 % of the latter two.
+APART, WORTH, LONG = 1.2, 5.0, 50
 #: Draws that a single chain must be worth to be cut into two. The gap between them is then about one autocorrelation
 #: time. At n = 4000 nothing was amiss with chains worth 8 or more; below 7 some were rejected, below 5 nearly all
 #: (estimated sizes; AR(1) chains of 40 to 1000 draws).
 _SEPARATE = 10.0
+#: Test functions that are named.
+_NAMED = 3
 #: The chance that independent draws are taken for chains.
 FALSE_ALARM = 1e-6
 
@@ -160,29 +168,83 @@ def notes(replicates: Replicates) -> list[str]:
     return lines
 
 
-def trouble(replicates: Replicates) -> str:
-    """Say what is wrong with the chains themselves, if anything is."""
-    stuck, rhat = (replicates.arrays.get(f"{OF_CHAINS}{name}") for name in ("stuck", "rhat"))
-    if stuck is None or rhat is None:
-        return ""
-    from .column import columns_of
+#: The sentence in place of a certificate.
+VOID = (
+    "INCONCLUSIVE: all sizes lie within tolerance, but not whatever the fits that did not mix would have been, had "
+    "they been run until they did."
+)
 
-    rows = replicates.rows
-    # A chain of a discrete quantity may well stay where it is.
-    moving = [column.k for column in columns_of(replicates) if not column.repeated]
-    still = int((stuck[rows][:, moving] > 0).any(axis=1).sum())
-    n, apart = len(rhat[rows]), int((_worst(rhat[rows]) > _APART).sum())
+
+@dataclass(frozen=True, eq=False)
+class Mixing:
+    """Which fits did not mix.
+
+    Attributes
+    ----------
+    fits
+        (n,): those of which a test function did not mix or never moved; lost ones are not among them.
+    still
+        (n,): those with a chain that never moves.
+    parameters
+        In how many fits a test function did not mix, by name, most first.
+    """
+
+    fits: NDArray[np.bool_]
+    still: NDArray[np.bool_]
+    parameters: dict[str, int]
+
+
+def mixing(replicates: Replicates) -> Mixing:
+    """Return which fits did not mix; none if outputs are no chains."""
+    from .column import columns_of
+    from .levels import ADDED
+
+    stuck, rhat, size, length = (
+        replicates.arrays.get(f"{OF_CHAINS}{name}") for name in ("stuck", "rhat", "size", "length")
+    )
+    none = np.zeros(replicates.n, bool)
+    if stuck is None or rhat is None or size is None or length is None:
+        return Mixing(none, none, {})
+    every = columns_of(replicates)
+    asked = [column for column in every if column.kind not in ADDED] or every
+    # A single chain is cut into two.
+    worth = np.maximum(replicates.arrays["chain_count"], 2) * WORTH
+    found, still = {}, none.copy()
+    for column in asked:
+        k = column.k
+        # A chain of a discrete quantity may well stay where it is.
+        here = replicates.kept & (stuck[:, k] > 0) & (not column.repeated)
+        apart = (rhat[:, k] > APART) | (size[:, k] < worth)
+        found[column.name] = here | (replicates.kept & (length[:, k] >= LONG) & apart)
+        still |= here
+    counts = {name: int(mask.sum()) for name, mask in found.items() if mask.any()}
+    ordered = dict(sorted(counts.items(), key=lambda pair: -pair[1]))
+    return Mixing(np.logical_or.reduce(list(found.values())), still, ordered)
+
+
+def trouble(replicates: Replicates) -> str:
+    """Say which fits did not mix, if any did not."""
+    found = mixing(replicates)
+    many, still = int(found.fits.sum()), int(found.still.sum())
+    if not many:
+        return ""
+    text = f" {unmixed(found, replicates)}: "
     if still:
-        return (
-            f" In {still} of {counted(n, 'replicate')} a chain never moves, and is worth one draw: see whether the "
-            f"sampler accepts anything."
-        )
-    if apart > _MANY * n:
-        return (
-            f" The chains of one output disagree (R-hat above {_APART} in {apart} of {counted(n, 'replicate')}): run "
-            f"them longer; the test takes them as they are, and chains that never met can hide an error."
-        )
-    return ""
+        text += "see whether the sampler accepts anything"
+    else:
+        text += "run them longer"
+    return f"{text}. The verdict takes their draws as they came; see result.diagnostics."
+
+
+def unmixed(found: Mixing, replicates: Replicates) -> str:
+    """Say how many fits did not mix, and for which test functions."""
+    many, still, n = int(found.fits.sum()), int(found.still.sum()), replicates.n - replicates.lost
+    which = [f"{name} in {count}" for name, count in list(found.parameters.items())[:_NAMED]]
+    rest = len(found.parameters) - len(which)
+    names = ", ".join([*which, *([f"{rest} more"] if rest else [])])
+    how_many = "all" if still == many else str(still)
+    never = f"; in {how_many} of them a chain never moves, and is worth one draw" if still else ""
+    return f"{many} of {counted(n, 'fit')} did not mix ({names}{never})"
 
 
 def _worst(rhat: Floats) -> Floats:

@@ -18,7 +18,7 @@ from ..replicates.simulate import OnFailure
 from ..statistics import planning
 from ..statistics.uniformity import TESTS
 from ..values import Floats, Numbers
-from . import chains, inputs, measures, order
+from . import chains, fits, inputs, measures, order
 from . import groups as grouped
 from .column import strong_columns
 from .levels import ADDED, evidence
@@ -214,8 +214,11 @@ def judge(
     if verdict is Verdict.INCONCLUSIVE and replicates.failures:
         tolerable = _tolerable(replicates, spent, limits, test)
     p, rows = overall(found), rejecting(found, spent)
-    if verdict is Verdict.WITHIN_TOLERANCE and any(one.voids for one in doubts):
+    certified = verdict is Verdict.WITHIN_TOLERANCE
+    if certified and any(one.voids for one in doubts):
         verdict, text = Verdict.INCONCLUSIVE, inputs.VOID
+    elif certified and not fits.certain(replicates, alpha=spent, tolerance=limits, test=test):
+        verdict, text = Verdict.INCONCLUSIVE, chains.VOID
     else:
         findings = Findings(
             found, p, rows, sizes, use, replicates, spent, limits, tolerable, look.later(alpha), bool(doubts)
@@ -242,6 +245,7 @@ def judge(
         ),
         tuple(one.text for one in doubts),
         look,
+        test,
     )
 
 
@@ -303,7 +307,10 @@ def _treatments(replicates: Replicates) -> list[str]:
 def _diagnostics(replicates: Replicates) -> list[str]:
     """Say what samplers said of themselves."""
     found = {name.removeprefix(DIAGNOSTIC): x for name, x in replicates.arrays.items() if name.startswith(DIAGNOSTIC)}
-    return [f"{name}: {_range(found[name][replicates.rows])}." for name in sorted(found)]
+    ranges = [f"{name}: {_range(found[name][replicates.rows])}." for name in sorted(found)]
+    # That chains did not mix is in the sentence.
+    flags = [one for one in fits.diagnostics(replicates).flags if one.name in found]
+    return [*ranges, *(f"{one.text}; see result.diagnostics." for one in flags)]
 
 
 def _range(values: Floats) -> str:

@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -140,6 +141,8 @@ class Result:
     suspicions
         What seems wrong with truths, data or draws, so that the procedure may not be to blame; the sentence leads with
         it.
+    test
+        The uniformity test that was asked for.
     """
 
     verdict: Verdict
@@ -154,6 +157,14 @@ class Result:
     notes: tuple[str, ...] = ()
     suspicions: tuple[str, ...] = ()
     look: Look = field(default_factory=Look)
+    test: str = "combination"
+
+    @cached_property
+    def diagnostics(self) -> Any:
+        """What is known of single fits, and which are flagged; see :func:`ringtrue.diagnostics`."""
+        from .fits import diagnostics
+
+        return diagnostics(self)
 
     @property
     def spent(self) -> float:

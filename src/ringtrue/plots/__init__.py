@@ -8,6 +8,7 @@ and bins, and no verdicts.
 from .captions import reading
 from .correlograms import correlogram
 from .estimates import recovery, z_contraction
+from .fits import diagnostics
 from .forests import caterpillar, forest
 from .maps import coverage_map
 from .outputs import data_averaged, scatter_matrix
@@ -22,6 +23,7 @@ __all__ = [
     "coverage_difference",
     "coverage_map",
     "data_averaged",
+    "diagnostics",
     "ecdf",
     "ecdf_difference",
     "forest",

@@ -24,6 +24,8 @@ _PART = 0.45
 FEATURES = 4
 #: Positions at which the law of the truth and that of the draws are compared; the outer two hold 90 % between them.
 KNOTS = (0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95)
+#: Draws of half a chain, fewer of which have too few autocorrelations for the usual rule.
+_SHORT = 8
 #: The truth and at most so many draws, each the last of a chain: members that are exchangeable given another chain.
 MEMBERS = 4
 
@@ -199,62 +201,121 @@ class Placed:
     def agreement(self) -> tuple[Floats, Floats]:
         """Return rank-normalised split R-hat and the bulk effective size of all draws (Vehtari and others, 2021).
 
-        R-hat is infinite where no chain moves and they differ, nan where they do not.
+        R-hat is the larger of those of the draws and of their distance from the median, so that chains which differ in
+        spread alone have a large one. It is infinite where no chain moves and they differ, nan where they do not.
         """
-        _, chains, length = self.shape
-        return agreement(special.ndtri((self.ranks() - 0.375) / (chains * length + 0.25)))
+        halves = split(self.chains)
+        if not halves.size:  # single draws have no halves
+            return np.full(len(halves), np.nan), np.full(len(halves), np.nan)
+        # Of chains of even length the halves are all draws, whose order is known already.
+        known = self.ranks().reshape(halves.shape) if halves.size == self.chains.size else _ranked(halves)
+        scores = _scores(known)
+        middle = np.median(halves, axis=(1, 2), keepdims=True)
+        folded = _scores(_ranked(np.abs(halves - middle)))
+        return np.asarray(np.fmax(potential_scale(scores), potential_scale(folded))), effective_size(scores)
 
     def stuck(self) -> Ints:
         """Return how many chains of each replicate never move; single draws have nowhere to move to."""
         return np.asarray(((np.ptp(self.chains, axis=2) == 0) & (self.shape[2] > 1)).sum(axis=1))
 
 
-def agreement(chains: Floats) -> tuple[Floats, Floats]:
-    """Return split R-hat and the effective size of (replicates, chains, length), as the values are.
+def split(chains: Floats) -> Floats:
+    """Return the halves of (replicates, chains, length) as chains; of odd lengths the middle draw is left out.
 
     Examples
     --------
-    >>> rhat, size = agreement(np.array([[[1.0, 2.0, 1.0, 2.0], [1.0, 2.0, 1.0, 2.0]]]))
-    >>> float(rhat[0].round(3))
+    >>> split(np.arange(5.0).reshape(1, 1, 5)).tolist()
+    [[[0.0, 1.0], [3.0, 4.0]]]
+    """
+    many, count, length = chains.shape
+    half = length // 2
+    parts = np.stack([chains[:, :, :half], chains[:, :, length - half :]], axis=2)
+    return parts.reshape(many, 2 * count, half)
+
+
+def potential_scale(halves: Floats) -> Floats:
+    """Return R-hat of (replicates, half chains, length), as the values are: nan for fewer than two draws in each.
+
+    Examples
+    --------
+    >>> float(potential_scale(np.array([[[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]]))[0].round(3))
     0.707
     """
-    many, _, length = chains.shape
-    half = length // 2
-    if half < 2:
-        return np.full(many, np.nan), np.full(many, np.nan)
-    halves = np.concatenate([chains[:, :, :half], chains[:, :, length - half :]], axis=1)
+    if halves.shape[2] < 2:
+        return np.full(len(halves), np.nan)
+    _, within, total = _variances(halves)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.sqrt(total / within))
+
+
+def effective_size(halves: Floats) -> Floats:
+    """Return how many independent draws (replicates, half chains, length) are worth, as the values are.
+
+    Unknown, nan, for fewer than two draws in each, and where nothing ever moves.
+
+    Examples
+    --------
+    >>> effective_size(np.ones((1, 2, 50)))
+    array([nan])
+    """
+    if halves.shape[2] < 2:
+        return np.full(len(halves), np.nan)
+    centred, within, total = _variances(halves)
+    return np.asarray(np.where(total > 0, halves[0].size / _time(centred, within, total), np.nan))
+
+
+def _variances(halves: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return centred chains, the variance within them, and that of all draws."""
+    length = halves.shape[2]
     means = halves.mean(axis=2)
     # Rounding of the mean must not make a chain move that does not.
     centred = np.where(np.ptp(halves, axis=2, keepdims=True) > 0, halves - means[:, :, None], 0.0)
-    within = np.square(centred).sum(axis=2).mean(axis=1) / (half - 1)
-    total = within * (half - 1) / half + means.var(axis=1, ddof=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.sqrt(total / within), np.where(total > 0, halves[0].size / _time(centred, within, total), np.nan)
+    within = np.square(centred).sum(axis=2).mean(axis=1) / (length - 1)
+    return centred, within, within * (length - 1) / length + means.var(axis=1, ddof=1)
 
 
 def _time(centred: Floats, within: Floats, total: Floats) -> Floats:
-    """Return the integrated autocorrelation time of several chains together, by Geyer's initial monotone sequence."""
-    many, _, half = centred.shape
-    time, least = np.full(many, -1.0), np.full(many, np.inf)
+    """Return the integrated autocorrelation time of several chains together, by Geyer's initial monotone sequence.
+
+    With pairs of neighbours P_j = rho_2j + rho_(2j+1), it is -1 + 2 (P_0 + ... + P_(J-1)) + rho_2J, each P no larger
+    than the one before, where P_J is the first that is not positive, or the last that the length allows. So does ArviZ.
+    """
+    many, _, length = centred.shape
+    short = length < _SHORT
+    time, least, even = np.full(many, -1.0), np.full(many, np.inf), np.zeros(many)
     active = np.flatnonzero(total > 0)
-    for lag in range(0, half - 1, 2):
-        # Sums of neighbours are positive for reversible chains (Geyer 1992): the first that is not is noise.
+    for lag in range(0, max(length - (1 if short else 2), 1), 2):
+        if lag:  # the pair before was positive, and is not the last
+            time[active] += 2 * least[active]
         some = centred[active]
-        pair = sum(_autocorrelation(some, k, within[active], total[active]) for k in (lag, lag + 1))
-        least[active] = np.minimum(least[active], pair)
+        first, second = (_autocorrelation(some, k, within[active], total[active]) for k in (lag, lag + 1))
+        # Sums of neighbours are positive for reversible chains (Geyer 1992): the first that is not is noise.
+        even[active] = np.where(first + second < 0, np.maximum(first, 0.0), first)
+        least[active] = np.minimum(least[active], first + second)
         active = active[least[active] > 0]
         if not active.size:
             break
-        time[active] += 2 * least[active]
+    if short and active.size:
+        # All pairs are positive, and there are so few that the last is no noise: of chains that hardly move, halves of
+        # four draws would otherwise be worth more than their number.
+        time[active], even[active] = time[active] + 2 * least[active], 0.0
     # Antithetic chains may be worth more than their draws, but not by any factor; the bound is the usual one.
-    return np.asarray(np.maximum(time, 1 / np.log10(centred[0].size)))
+    return np.asarray(np.maximum(time + even, 1 / np.log10(centred[0].size)))
 
 
 def _autocorrelation(centred: Floats, lag: int, within: Floats, total: Floats) -> Floats:
-    half = centred.shape[2]
-    products = np.einsum("rcl,rcl->rc", centred[:, :, : half - lag], centred[:, :, lag:])
-    covariance = products.mean(axis=1) / (half - 1)
-    return np.asarray(1 - (within - covariance) / total)
+    length = centred.shape[2]
+    products = np.einsum("rcl,rcl->rc", centred[:, :, : length - lag], centred[:, :, lag:])
+    return np.asarray(1 - (within - products.mean(axis=1) / length) / total) if lag else np.ones(len(centred))
+
+
+def _scores(ranks: Floats) -> Floats:
+    """Return normal scores of the ranks of all draws of a replicate."""
+    return np.asarray(special.ndtri((ranks - 0.375) / (ranks[0].size + 0.25)))
+
+
+def _ranked(halves: Floats) -> Floats:
+    return Placed(halves, np.zeros(len(halves))).ranks()
 
 
 def serial(values: Floats) -> Floats:
@@ -272,7 +333,7 @@ def serial(values: Floats) -> Floats:
     m = len(values)
     if m < 5:
         return np.full((values.shape[1], 2), np.nan)
-    ranks = _ranks(np.ascontiguousarray(values.T))
+    ranks = _ranked(np.ascontiguousarray(values.T)[:, None])[:, 0]
     centred = ranks - ranks.mean(axis=1, keepdims=True)
     second, fourth = np.square(centred).sum(axis=1), (centred**4).sum(axis=1)
     mean = -second / (m - 1)
@@ -282,9 +343,3 @@ def serial(values: Floats) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         scores = np.stack([(each - mean) / np.sqrt(variance) for each in found], axis=1)
     return np.where((second > 0)[:, None], scores, np.nan)
-
-
-def _ranks(rows: Floats) -> Floats:
-    """Return ranks along the last axis; equal numbers share the mean of theirs."""
-    placed = Placed(rows[:, None], np.zeros(len(rows)))
-    return placed.ranks()[:, 0]

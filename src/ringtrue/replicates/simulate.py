@@ -146,7 +146,10 @@ class Recorder:
         for j in np.flatnonzero(bad.any(axis=1)):
             names = ", ".join(repr(f.name) for k, f in enumerate(block.functions) if bad[j, k])
             place = int(j) + mine.start
-            reason = block.outputs.lost.get(place, f"finite numbers were expected, but {names} is nan or infinite")
+            where = _in_chains(block, place, int(np.argmax(bad[j])))
+            reason = block.outputs.lost.get(
+                place, f"finite numbers were expected, but {names} is nan or infinite{where}"
+            )
             self.lose(block.index[place : place + 1], ReplicateFailed(reason), "output", came=True)
 
     def lose(self, rows: Iterable[int], error: Exception, stage: str, *, came: bool = False) -> None:
@@ -175,6 +178,18 @@ class Recorder:
         # A batch counts whole or not at all, or a later run would find half of it computed.
         end = failure.replicate if batch is None else max(failure.replicate // batch * batch, self.first)
         return Outcome(record.part(self.first, end), failure, self.error)
+
+
+def _in_chains(block: Block, place: int, k: int) -> str:
+    """Say in how many of its chains a test function is not finite, if not in all of them."""
+    if block.outputs.members is not None:  # outputs of different sizes have no draws side by side
+        block, place = block.alone(place), 0
+    ready = block.outputs.ready
+    values = block.ranked[k].values if ready is not None and ready.chains > 1 and k in block.ranked else None
+    if ready is None or values is None:
+        return ""
+    bad = int((~np.isfinite(values[:, place].reshape(ready.chains, -1))).any(axis=1).sum())
+    return f" in {bad} of {ready.chains} chains" if 0 < bad < ready.chains else ""
 
 
 def raise_failure(question: Question, failure: Failure, error: Exception | None) -> NoReturn:

@@ -15,12 +15,13 @@ from ..export import clean
 from ..functions import ALL
 from ..judgement.column import columns_of
 from ..judgement.diagnosis import diagnose
+from ..judgement.fits import Line
 from ..judgement.judging import fewest_draws
 from ..judgement.levels import TestRow, chain, levels
 from ..judgement.measures import Measures, measure, over_family
 from ..judgement.result import Result
 from ..judgement.sentences import phrases as wording
-from ..judgement.text import decimals
+from ..judgement.text import decimals, number
 from ..judgement.verdict import Verdict
 from ..plots.selection import worst_first
 from ..replicates.record import Failure, Replicates
@@ -86,6 +87,17 @@ class Cause:
     replicate: int
     replay: str | None
     traceback: str
+
+
+@dataclass(frozen=True)
+class Fits:
+    """A diagnostic of single fits: its range, how many have it, its limit, and how many are beyond."""
+
+    name: str
+    numbers: tuple[str, ...]
+    known: int
+    limit: str
+    flagged: str
 
 
 def short(text: str, most: int = _NAME) -> str:
@@ -330,6 +342,24 @@ def _cell(row: Interval) -> Cell:
     digits = decimals(row)
     interval = f"{_fixed(row.low, digits)} to {_fixed(row.high, digits)}"
     return Cell(_fixed(row.estimate, digits), interval, row.within)
+
+
+def fits(result: Result) -> list[Fits]:
+    """Return what is known of single fits, a row per diagnostic."""
+    return [
+        Fits(
+            line.name,
+            tuple("∞" if x == math.inf else "unknown" if math.isnan(x) else number(x) for x in _range(line)),
+            line.known,
+            "–" if line.limit == "-" else line.limit,
+            "–" if line.limit == "-" else str(line.flagged),
+        )
+        for line in result.diagnostics.lines
+    ]
+
+
+def _range(line: Line) -> tuple[float, float, float]:
+    return line.smallest, line.median, line.largest
 
 
 def tests(result: Result) -> list[TestRow]:

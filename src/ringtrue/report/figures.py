@@ -39,6 +39,8 @@ _HOW = {
     "z_contraction": "Error of each output in units of its own sd, against how much the data narrowed the belief. "
     "Calibrated: 95 % of the points between the lines. Useful: points to the right.",
     "data_averaged": "The outputs averaged over data, against the belief. Calibrated: inside the band.",
+    "diagnostics": "A diagnostic of every fit, against the true value of what tells flagged fits (diamonds) best "
+    "from others. In order: the points on the right side of the dashed limit, if there is one.",
     "caterpillar": "The spread factor of the test functions, those with most evidence first. Calibrated: 1.",
 }
 
@@ -50,6 +52,7 @@ _TITLES = {
     "coverage_curve": "Coverage of central intervals",
     "z_contraction": "z-score against contraction",
     "data_averaged": "Outputs averaged over data against the belief",
+    "diagnostics": "Diagnostic of single fits",
     "caterpillar": "Spread factors of the test functions",
 }
 
@@ -102,6 +105,19 @@ def overview(result: Result) -> list[Picture]:
         if known:
             found.append(_picture(kind, result, ran.functions[known[0]].name, mark="all"))
     return found
+
+
+def fits(result: Result) -> list[Picture]:
+    """Return a picture of every diagnostic of single fits that varies, at most six: those that flag most."""
+    varying = [line for line in result.diagnostics.lines if line.smallest < line.largest]
+    shown = sorted(varying, key=lambda line: -line.flagged if line.limit != "-" else 0)[:PICTURED]
+    return [_of_fits(result, line.name, mark=f"fit{j}") for j, line in enumerate(shown)]
+
+
+def _of_fits(result: Result, name: str, *, mark: str) -> Picture:
+    words = Words(f"{_TITLES['diagnostics']}: {short(name)}", _HOW["diagnostics"])
+    svg = as_svg(partial(plots.diagnostics, result, name), mark=f"{mark}-diagnostics", words=words)
+    return Picture(svg, _HOW["diagnostics"], wide=False)
 
 
 def _picture(kind: str, result: Result, name: str, *, mark: str, reading: str = "") -> Picture:

@@ -14,6 +14,7 @@ from typing import Any
 from ..errors import RingtrueError
 from ..execution.progress import duration
 from ..export import Origin, as_text, document, write
+from ..judgement.fits import meaning
 from ..judgement.result import Result
 from ..judgement.text import format_p
 from ..judgement.verdict import Verdict
@@ -110,6 +111,9 @@ def render(result: Result, plain: dict[str, Any], *, twin: str, details: content
         printed=content.PRINTED,
         panels=figures.panels(result),
         overview=figures.overview(result),
+        fits=content.fits(result),
+        meaning=meaning(result.diagnostics.verdicts),
+        fit_pictures=figures.fits(result),
         causes=content.causes(result.replicates),
         twin=twin,
     )

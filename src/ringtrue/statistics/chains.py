@@ -426,6 +426,8 @@ def coverage(chained: Chained, *, confidence: float) -> Interval:
 def _left(chained: Chained) -> float:
     """Return which part of a small error of spread is seen in the coverage of a chain's interval, at most 1."""
     square, of_chains = chained.noise.mean(axis=0)
+    if square < _ROUNDING:  # draws that are all the same have no noise
+        return 1.0
     v, end = reference_noise(square, of_chains), -float(special.ndtri((1 - NOMINAL) / 2))
     seen = end / _scale(square, _cut(chained.length))
     return min(1.0, seen * math.exp((end**2 - seen**2) / 2) / end / (1 + v))

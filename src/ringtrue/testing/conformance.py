@@ -18,7 +18,7 @@ from ..errors import InvalidStudy, Miscalibrated, RingtrueError
 from ..functions import SEVERAL, Context
 from ..question.study import Study
 from ..replicates.block import Block, fitting, law_of
-from ..replicates.chains import agreement
+from ..replicates.chains import effective_size, split
 from ..replicates.preflight import preflight
 from ..replicates.reducers import reduce
 from ..replicates.simulate import Raised, simulate, singles
@@ -175,7 +175,7 @@ def _independent(output: Any, values: Floats) -> Floats:
         return values
     # Two draws one such time apart still have correlation e^-2. The step is odd, or it would pick the same phase of a
     # chain that swings.
-    worth = np.nan_to_num(agreement(np.ascontiguousarray(values.T)[:, None])[1], nan=1.0)
+    worth = np.nan_to_num(effective_size(split(np.ascontiguousarray(values.T)[:, None])), nan=1.0)
     return values[:: 2 * math.ceil(len(values) / max(float(worth.min()), 1.0)) + 1]
 
 
