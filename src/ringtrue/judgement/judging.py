@@ -247,7 +247,7 @@ def judge(
             *order.note(replicates, alpha),
             *_notes(replicates),
             *notes,
-            *useless(use),
+            *useless(use, replicates),
             *inputs.remarks(replicates),
         ),
         tuple(one.text for one in doubts),
