@@ -70,7 +70,8 @@ def numpyro(
     Returns
     -------
     NumPyroStudy
-        For ``rt.check(numpyro(model, X), n=500)``, n a multiple of batch.
+        For ``rt.check(numpyro(model, X), n=500)``, n a multiple of batch; ``.given(y_obs)`` asks about data like those
+        that are there.
 
     Raises
     ------

@@ -61,7 +61,7 @@ def pymc(
     Returns
     -------
     PyMCStudy
-        For ``rt.check(pymc(model), n=200)``; with ``.given(data)`` for posterior SBC.
+        For ``rt.check(pymc(model), n=200)``; ``.given(y_obs)`` asks about data like those that are there.
 
     Raises
     ------
