@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import special
+from scipy import special, stats
 
 import ringtrue as rt
 from ringtrue.distributions import Beta, Gaussian, Mixture, Normal
 from ringtrue.errors import InvalidStudy
 from ringtrue.functions import (
+    SEVERAL,
     BestOf,
     Context,
     Coordinate,
@@ -458,3 +459,26 @@ def test_entries_that_nobody_asks_about_are_named(f: Any, left: str | None) -> N
     belief = {"mu": rt.Normal(0, 1), "tau": rt.Normal(np.zeros(2), np.ones(2))}
     study = rt.Study(belief, lambda theta: theta["mu"], lambda mu0, y: belief, f=f)
     assert list(rt.run(study, n=3).header.notes) == said
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0, 1.0], [[1.0, 5.0], [2.0, 5.0], [3.0, 7.0]]])
+def test_no_draw_of_a_belief_lies_at_the_centre_of_the_distance(values: Any) -> None:
+    """A distance of 0 has no chance under a law with a density: one such truth in a thousand rejected all."""
+    reference = np.repeat(np.asarray(values), 7, axis=0)
+    distance = default_family(reference)[-1]
+    found = distance.evaluate(reference, SEVERAL)
+    assert (found > 0).all()
+    assert np.ptp(found) > 0
+
+
+def test_a_belief_known_by_its_draws_has_a_distance() -> None:
+    """The median is one of 101 draws, and then a truth in 101; p was 1e-307. Right to 1/sqrt(n), so p is not tiny."""
+    atoms = stats.norm.ppf((np.arange(101) + 0.5) / 101)
+
+    def model(theta: Any, rng: Any) -> Any:
+        return theta + rng.normal()
+
+    result = rt.check(
+        rt.Draws(atoms, iid=True), model, lambda mu0, y: rt.Normal(y / 2, 0.5**0.5), n=500, progress=False
+    )
+    assert {row.f: row.pvalue for row in result.tests if row.level == "strong"}["distance"] > 1e-6

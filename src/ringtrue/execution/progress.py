@@ -11,7 +11,7 @@ import time
 from types import TracebackType
 from typing import Any, Literal
 
-Show = Literal["auto", "off"]
+Show = Literal["auto", "off"] | bool
 
 #: Nothing is shown of runs shorter than this, in seconds.
 _PATIENCE = 2.0
@@ -29,7 +29,7 @@ class Progress:
     done
         Those that were there before it.
     show
-        "auto" or "off".
+        "auto" or True, "off" or False.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Progress:
     def add(self, count: int, *, failed: int = 0) -> None:
         """Count finished replicates and show them if it is time to."""
         self.done, self.failed = self.done + count, self.failed + failed
-        if self.show == "off" or time.monotonic() - self.start < _PATIENCE:
+        if self.show in ("off", False) or time.monotonic() - self.start < _PATIENCE:
             return
         if interactive():
             self._draw()

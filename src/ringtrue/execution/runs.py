@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real
 from pathlib import Path
@@ -101,7 +101,7 @@ def run(
     keep
         "draws" keeps truths and draws in the store, so that other test functions can be asked about later.
     progress
-        "auto" shows progress on runs of more than two seconds.
+        "auto" or True shows progress on runs of more than two seconds, "off" or False does not.
 
     Examples
     --------
@@ -121,8 +121,10 @@ def run(
         with Progress(wanted[1] - wanted[0], wanted[1] - wanted[0] - _length(todo), progress) as shown:
             try:
                 if todo:
-                    _check(job, crew, shelf, needed=not known and (crew is not None or todo[0][0] == 0))
-                    _fill(job, crew, shelf, todo, shown, failures_allowed)
+                    # The first shard looks for all of them; a stored replicate computed again has been looked at.
+                    outcome = first_check(job, crew) if not known and todo[0][0] == 0 else None
+                    _add_reference(job, shelf)
+                    _fill(job, shelf, _outcomes(job, crew, todo, outcome), shown, failures_allowed)
             except KeyboardInterrupt:
                 shelf.flush()
                 raise KeyboardInterrupt(_interrupted(shown, store)) from None
@@ -152,24 +154,33 @@ class Shelf(Protocol):
         """Keep fresh values of mu0."""
 
 
-def _check(job: Job, crew: Any, shelf: Shelf, *, needed: bool) -> None:
-    """Refuse an ill-posed study before anything of it is kept, and put fresh values of mu0 beside the replicates.
-
-    A study of which a stored replicate was just computed again has been looked at before.
-    """
-    outcome = first_check(job, crew) if needed else None
-    if outcome is not None and job.on_failure == "raise":
-        _raise(job, outcome)
+def _add_reference(job: Job, shelf: Shelf) -> None:
+    """Put fresh values of mu0 beside the replicates."""
     have, need = shelf.reference_count, reference_size(job.study, job.n)
     if need > have:
         shelf.add_reference(have, reference_values(job.study, have, need))
 
 
-def _fill(job: Job, crew: Any, shelf: Shelf, todo: list[Range], shown: Progress, allowed: float) -> None:
-    """Compute what is missing."""
-    seen: list[Failure] = []
+def _outcomes(job: Job, crew: Any, todo: list[Range], checked: Outcome | None) -> Iterator[Outcome]:
+    """Compute what is missing, but for what the pre-flight has computed already."""
+    if checked is not None:
+        record, (_, stop) = checked.record, todo[0]
+        first, end = min(record.first, stop), min(record.stop, stop)  # a batch may reach beyond, at both ends
+        yield replace(checked, record=record.part(first, end))
+        todo = _without(todo, first, end)
     todo = [part for one in todo for part in _aligned(one, job.unit)]
-    outcomes = alone(job, todo) if crew is None else shared(job, todo, crew)
+    yield from alone(job, todo) if crew is None else shared(job, todo, crew)
+
+
+def _without(todo: list[Range], first: int, end: int) -> list[Range]:
+    """Return ranges without what lies between."""
+    cut = [part for start, stop in todo for part in ((start, min(stop, first)), (max(start, end), stop))]
+    return [(start, stop) for start, stop in cut if start < stop]
+
+
+def _fill(job: Job, shelf: Shelf, outcomes: Iterator[Outcome], shown: Progress, allowed: float) -> None:
+    """Keep what comes."""
+    seen: list[Failure] = []
     with contextlib.closing(outcomes):  # type: ignore[type-var]
         for outcome in outcomes:
             if outcome.record.n:
@@ -307,8 +318,8 @@ def _need_options(
     study: Study, n: int, on_failure: Any, allowed: Any, progress: Any, keep: Any, store: Any, shard: Any
 ) -> None:
     need_on_failure(on_failure)
-    if progress not in ("auto", "off"):
-        raise InvalidStudy(f"progress must be 'auto' or 'off', but {progress!r} arrived.")
+    if progress not in ("auto", "off", True, False):
+        raise InvalidStudy(f"progress must be 'auto' or 'off', True or False, but {progress!r} arrived.")
     if not isinstance(allowed, (int, float)) or not 0 <= allowed <= 1:
         raise InvalidStudy(f"failures_allowed must be a share between 0 and 1, but {allowed!r} arrived.")
     if keep not in (None, "draws"):

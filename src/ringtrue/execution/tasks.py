@@ -7,6 +7,7 @@ stores and no tests, and which replicates end up in which task changes nothing i
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
@@ -44,18 +45,24 @@ class Job:
         return compute(self.study, first, count, keep=self.keep, on_failure=self.on_failure)
 
     def checked(self, block: int = 0) -> Outcome | None:
-        """Run the pre-flight from a block on; what is refused is raised, a first replicate that fails is returned."""
+        """Run the pre-flight from a block on, and return what its replicates came to; what is refused is raised.
+
+        None if they all failed and are to be put on record as they come.
+        """
+        start = time.perf_counter()
         try:
-            preflight(self.study, block, most=max(min(10, -(-self.n // self.unit) - block), 1))
+            found = preflight(self.study, block, most=max(min(10, -(-self.n // self.unit) - block), 1))
         except Raised as raised:
             if isinstance(raised.error, InvalidStudy):
                 raise raised.error from raised.error.__cause__
-            first = block * (self.study.batch or 1)
+            first = block * self.unit
             recorder = Recorder(self.study, first, 1)
             recorder.lose([first], raised.error, raised.stage)
-            record = recorder.finish()
-            return Outcome(record.part(first, first), record.failures[0], raised.error)
-        return None
+            return recorder.outcome("raise") if self.on_failure == "raise" else None
+        first = int(found.index[0])
+        recorder = Recorder(self.study, first, min(self.unit, self.n - first), keep=self.keep)
+        recorder.record(found)
+        return recorder.outcome(self.on_failure, time.perf_counter() - start)
 
     @property
     def unit(self) -> int:
@@ -213,7 +220,10 @@ class _Queue:
 
 
 def first_check(job: Job, crew: Crew | None) -> Outcome | None:
-    """Have the pre-flight done, by a worker if there are any; if it dies there, a later block is tried."""
+    """Have the pre-flight done, by a worker if there are any, and return the replicates that it ran.
+
+    If it dies there, a later block is tried.
+    """
     if crew is None:
         return job.checked()
     for block in range(min(3, -(-job.n // job.unit))):

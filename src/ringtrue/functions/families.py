@@ -198,8 +198,7 @@ def default_family(reference: Any) -> tuple[TestFunction, ...]:
     ['theta[0]', 'theta[1]', 'sum', 'distance']
     """
     parts = _named_parts(reference)
-    # The median exists for beliefs without a mean, such as Cauchy's.
-    center = {key: np.median(part, axis=0) for key, part in parts.items()}
+    center = {key: _center(part) for key, part in parts.items()}
     scale = {key: _scale(part) for key, part in parts.items()}
     coordinates = tuple(Coordinate(k, i) for k in parts for i in np.ndindex(*np.shape(center[k])))
     whole = _unnamed if list(parts) == [None] else _named
@@ -226,6 +225,19 @@ def _named_parts(reference: Any) -> dict[Any, Floats]:
             f"{type(reference).__name__}; pass f=..."
         )
     return {key: np.asarray(part, float) for key, part in parts.items()}
+
+
+def _center(part: Floats) -> Floats:
+    """Return the median, which exists for beliefs without a mean, or a place beside it if the belief may lie on it.
+
+    A belief that is known by its draws has a truth on the median now and then. Its distance would be 0, which no
+    output that has a density has a chance of.
+    """
+    middle = np.median(part, axis=0)
+    above = np.min(np.where(part > middle, part, np.inf), axis=0)
+    # A third of the way, so that two values keep two distances.
+    beside = np.where(np.isfinite(above), middle + (above - middle) / 3, middle)
+    return np.where((part == middle).any(axis=0), beside, middle)
 
 
 def _scale(part: Floats) -> Floats:

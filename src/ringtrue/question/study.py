@@ -16,16 +16,19 @@ import numpy as np
 
 from ..callables import called, with_optional
 from ..distributions import Distribution, as_distribution
+from ..distributions.frozen import Sampler
 from ..errors import InvalidStudy
 from ..functions import BestOf, TestFunction, as_testfunctions, default_family, unasked
 from ..streams import Streams
-from ..values import Generator, copied, stack_values
+from ..values import Generator, copied, stack_values, take
 from .family import NOTE, FamilyModel, FamilyProcedure
 from .models import contaminated
 from .observed import Both, Observed
 
 #: Draws of the belief that set the centre and the scale of the default test functions.
 _REFERENCE = 1000
+#: As many of a belief that is called once per draw, which may take its time.
+_FEW = 100
 
 
 class Question(Protocol):
@@ -241,7 +244,7 @@ class Study:
     def functions(self) -> tuple[TestFunction, ...]:
         """The test functions asked about."""
         if self.f is None or _has_names(self.f):
-            reference = self.reference(_REFERENCE)
+            reference = self._reference
             return as_testfunctions(default_family(reference) if self.f is None else self.f, reference)
         return as_testfunctions(self.f)
 
@@ -287,7 +290,25 @@ class Study:
         return self._truth.sample(m, rng)  # type: ignore[attr-defined]
 
     def reference(self, m: int) -> Any:
-        """Return m draws of the belief that no replicate has seen."""
+        """Return m draws of the belief that no replicate has seen; the same ones again, if they were drawn before."""
+        known = self.__dict__.get("_reference")
+        return self._fresh(m) if known is None or m > self._enough else take(known, slice(0, m))
+
+    @property
+    def _enough(self) -> int:
+        """How many draws of the belief set the centre and the scale of test functions."""
+        one_by_one = isinstance(self.mu0, Sampler) or (self.joint is not None and self.joint.batch is None)
+        return _FEW if one_by_one else _REFERENCE
+
+    @cached_property
+    def _reference(self) -> Any:
+        return self._fresh(self._enough)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave drawn beliefs behind: who needs them draws them again."""
+        return {name: part for name, part in self.__dict__.items() if name != "_reference"}
+
+    def _fresh(self, m: int) -> Any:
         try:
             return self._belief.sample(m, Streams(self.seed).generator("reference"))  # type: ignore[attr-defined]
         except InvalidStudy:
@@ -297,6 +318,11 @@ class Study:
             raise InvalidStudy(
                 f"the belief must give draws of one shape, but drawing from it raised {cause}."
             ) from error
+
+    @property
+    def repeats_itself(self) -> bool:
+        """Whether it is known already that the same replicate gives the same answer twice."""
+        return False
 
     def simulate(self, theta: Any, rng: Callable[[], Generator]) -> Any:
         """Draw a dataset; the stream is made for a model that takes one."""
@@ -389,6 +415,13 @@ class Study:
 class Adapted(Study):
     """A study made from a model of another library; whoever runs it may put in parts of their own."""
 
+    parts_put_in: bool = field(default=False, kw_only=True, repr=False)
+
+    @property
+    def repeats_itself(self) -> bool:
+        """Adapters take all seeds from the study; of others' parts it is not known."""
+        return not self.parts_put_in
+
 
 def as_study(question: Any, model: Any = None, procedure: Any = None, **settings: Any) -> Study:
     """Turn a study, or a belief, a model and a procedure, into a study; settings are those that the user gave.
@@ -401,7 +434,7 @@ def as_study(question: Any, model: Any = None, procedure: Any = None, **settings
     """
     if isinstance(question, Adapted):
         parts = {name: part for name, part in (("model", model), ("procedure", procedure)) if part is not None}
-        return replace(question, **parts, **settings) if parts or settings else question
+        return replace(question, **parts, **settings, parts_put_in=bool(parts)) if parts or settings else question
     if isinstance(question, Study):
         if model is not None or procedure is not None or settings:
             extra = [

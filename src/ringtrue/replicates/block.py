@@ -143,7 +143,7 @@ class Block:
         except KeyError as error:  # a part of theta that the outputs have not
             raise InvalidStudy(
                 f"test function {f.name!r} asks about {error}, which is missing from outputs or truths; leave it out "
-                f"of f="
+                f"of f=, which may name what is to be asked about, as f=['mu'] does."
             ) from error
         return np.stack(columns, axis=-1)
 

@@ -1,16 +1,15 @@
 """What is refused before any replicate counts: one sentence each on what was expected, what arrived, what to do.
 
-The first replicate (or batch) is run twice. This module keeps nothing of it.
+The first replicate is run twice, of the first batch a small part; the first run goes to whoever asked.
 """
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..distributions import Distribution
 from ..errors import InvalidStudy
@@ -24,10 +23,12 @@ from .simulate import Raised, simulate
 
 #: Blocks that are tried before it is said that none can be simulated.
 _TRIES = 10
+#: Replicates of a batch that are run apart from it, twice.
+_FEW = 8
 
 
-def preflight(study: Study, start: int = 0, *, most: int = _TRIES) -> None:
-    """Raise InvalidStudy if the study cannot give a trustworthy answer; looks at the blocks from ``start`` on.
+def preflight(study: Study, start: int = 0, *, most: int = _TRIES) -> Block:
+    """Raise InvalidStudy if the study cannot give a trustworthy answer, or return the block that was looked at.
 
     Parameters
     ----------
@@ -39,7 +40,8 @@ def preflight(study: Study, start: int = 0, *, most: int = _TRIES) -> None:
     Examples
     --------
     >>> from ringtrue import Normal
-    >>> preflight(Study(Normal(0, 1), lambda t: t, lambda mu0, y: Normal(y, 1)))
+    >>> preflight(Study(Normal(0, 1), lambda t: t, lambda mu0, y: Normal(y, 1))).index
+    array([0])
     """
     try:
         number, block = first_block(study, start, most)
@@ -50,11 +52,8 @@ def preflight(study: Study, start: int = 0, *, most: int = _TRIES) -> None:
     # Only a model that takes truths can be handed the same truth many times.
     if study.batch is not None and study.joint is None:
         _refuse_shared_noise(study, block)
-    # Test functions are tried here too, before a thousand replicates have been paid for.
-    once = reduce(block)
-    if study.reproducible:
-        again = simulate(study, number)
-        _refuse_irreproducible(block, once, again, reduce(again))
+    _refuse_irreproducible(study, number, block)
+    return block
 
 
 def first_block(study: Study, start: int = 0, most: int = _TRIES) -> tuple[int, Block]:
@@ -71,9 +70,30 @@ def first_block(study: Study, start: int = 0, most: int = _TRIES) -> tuple[int, 
     raise first
 
 
-def _refuse_irreproducible(
-    block: Block, once: dict[str, NDArray[Any]], other: Block, again: dict[str, NDArray[Any]]
-) -> None:
+def _refuse_irreproducible(study: Study, number: int, block: Block) -> None:
+    """Refuse a study that does not give the same answer twice; test functions are tried here too."""
+    if not study.reproducible or study.repeats_itself:
+        reduce(block)
+        return
+    few = _few(study)
+    try:
+        once = block if few is study else simulate(few, number)
+    except Raised:  # functions that take batches of one size only; the batch itself went well
+        few, once = study, block
+    _refuse_moved(once, simulate(few, number))
+
+
+def _few(study: Study) -> Study:
+    """Return the study with smaller batches, of which two cost little beside the first."""
+    if study.batch is None or study.batch <= _FEW:
+        return study
+    size = -(-_FEW // study.datasets) * study.datasets
+    belief = study.belief if study.joint is None else replace(study.joint, batch=size)
+    return replace(study, belief=belief, batch=size, f=study.functions)
+
+
+def _refuse_moved(block: Block, other: Block) -> None:
+    once, again = reduce(block), reduce(other)
     parts = {
         "the belief's draw": _same(block.theta, other.theta),
         "the data": _same(block.y, other.y),
@@ -109,19 +129,18 @@ def _same(a: Any, b: Any) -> bool:
 
 def _refuse_constant(study: Study, block: Block | None) -> None:
     """Refuse test functions that are not finite or do not vary where the belief lives."""
-    many = study.reference(1000)
     for f in study.functions:
         if f.sees == "output" or (f.sees == "data" and block is None):
             continue
         context = SEVERAL if block is None or f.sees == "theta" else block.context_of(0, 0)
-        few = _at_belief(f, many, context, slice(0, 8))
+        few = _at_belief(f, study.reference(8), context, slice(0, 8))
         if not np.isfinite(few).all():
             raise InvalidStudy(
                 f"test function {f.name!r} must be finite where the belief lives, but gave {_bad(few)}; "
                 f"restrict the belief or choose another test function."
             )
         # A rare event looks constant in a few draws; a thousand miss one of probability 1/50 once in 10^8 times.
-        if np.ptp(few) == 0 and (_at_belief(f, many, context, slice(8, 1000)) == few[0]).all():
+        if np.ptp(few) == 0 and (_at_belief(f, study.reference(1000), context, slice(8, 1000)) == few[0]).all():
             raise InvalidStudy(
                 f"test function {f.name!r} must vary, but it is {few[0]:.6g} at 1000 of 1000 draws of the belief; "
                 f"choose another."

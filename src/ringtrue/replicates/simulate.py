@@ -91,13 +91,7 @@ def compute(study: Study, first: int, count: int, *, keep: Keep = None, on_failu
         # What came before the failure is kept: the record ends there and a store can go on from it.
         if on_failure == "raise" and recorder.failed:
             break
-    record = recorder.finish(time.perf_counter() - start)
-    if on_failure == "record" or not record.failures:
-        return Outcome(record, None, recorder.error)
-    failure = record.failures[0]
-    # A batch counts whole or not at all, or a later run would find half of it computed.
-    end = failure.replicate if study.batch is None else max(failure.replicate // size * size, first)
-    return Outcome(record.part(first, end), failure, recorder.error)
+    return recorder.outcome(on_failure, time.perf_counter() - start)
 
 
 class Recorder:
@@ -173,6 +167,16 @@ class Recorder:
         if self.keep and record.lost < record.n and not any(name.startswith(KEPT) for name in record.arrays):
             raise InvalidStudy("draws can be kept if all outputs have equally many, but they do not.")
         return record
+
+    def outcome(self, on_failure: OnFailure, seconds: float = 0.0) -> Outcome:
+        """Return the record; it ends before the first failure if that is to stop a run."""
+        record = self.finish(seconds)
+        if on_failure == "record" or not record.failures:
+            return Outcome(record, None, self.error)
+        failure, batch = record.failures[0], self.question.batch
+        # A batch counts whole or not at all, or a later run would find half of it computed.
+        end = failure.replicate if batch is None else max(failure.replicate // batch * batch, self.first)
+        return Outcome(record.part(self.first, end), failure, self.error)
 
 
 def raise_failure(question: Question, failure: Failure, error: Exception | None) -> NoReturn:

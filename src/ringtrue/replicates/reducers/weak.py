@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,10 @@ from ..record import Field
 
 #: Fresh draws of mu0 for the joint weak test, whose cost grows with their square.
 _JOINT = 2000
-#: Fresh draws of mu0 made together; each group is a stream of its own, so that there can be more of them later.
+#: Fresh draws of mu0 made together, at most; each group is a stream of its own, so that more can be made later.
 _GROUP = 1000
+#: Where the first groups begin: a short run needs few, and drawing may be slow.
+_FIRST = (0, 100, 200, 400)
 
 
 class Weak:
@@ -79,17 +82,18 @@ def reference_size(question: Question, n: int) -> int:
 
 def reference_values(question: Question, start: int, stop: int) -> Floats:
     """Return f at the fresh draws ``start`` to ``stop`` of mu0, whole groups of them at a time."""
-    groups = range(start // _GROUP, -(-stop // _GROUP))
-    rows = [_reference_group(question, group) for group in groups]
-    if not rows:
+    edges = [*_FIRST, *range(_GROUP, stop + _GROUP, _GROUP)]
+    groups = [(first, end) for first, end in pairwise(edges) if start < end and first < stop]
+    if not groups:
         return np.empty((0, len(question.functions)))
-    offset = groups.start * _GROUP
+    offset = groups[0][0]
+    rows = [_reference_group(question, first, end) for first, end in groups]
     return np.concatenate(rows)[start - offset : stop - offset]
 
 
-def _reference_group(question: Question, group: int) -> Floats:
-    values = np.full((_GROUP, len(question.functions)), np.nan)
-    fresh = question.mu0.sample(_GROUP, Streams(question.seed).generator("reference", 1 + group))
+def _reference_group(question: Question, first: int, end: int) -> Floats:
+    values = np.full((end - first, len(question.functions)), np.nan)
+    fresh = question.mu0.sample(end - first, Streams(question.seed).generator("reference", 1 + first))
     for k, f in enumerate(question.functions):
         if f.sees == "theta":
             values[:, k] = f.evaluate(fresh, SEVERAL)
