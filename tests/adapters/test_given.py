@@ -9,6 +9,7 @@ from scipy import stats
 import ringtrue as rt
 from ringtrue import adapters
 from ringtrue.execution.store.identity import fingerprint
+from ringtrue.replicates.simulate import compute
 from tests.builders import refusal, says
 
 pytestmark = [pytest.mark.libraries, pytest.mark.filterwarnings("ignore")]
@@ -46,7 +47,8 @@ def given(request: Any) -> Any:
 
 def test_right_fits_pass_and_narrow_ones_are_caught(given: Any) -> None:
     """Also for the log-likelihood of the new data; fits with half the spread would be called."""
-    right = rt.check(given, n=50, alpha=1e-6, keep="draws")
+    ran = compute(given, 0, 50, keep="draws").record
+    right = rt.judge(ran, alpha=1e-6)
     assert right.verdict is not rt.Verdict.MISCALIBRATED
     assert right.sentence.startswith("GIVEN y_obs, ")
     assert {*right.levels} == {"strong", "exact"}
@@ -57,7 +59,7 @@ def test_right_fits_pass_and_narrow_ones_are_caught(given: Any) -> None:
     assert 3 < truth.mean() < 7
 
     # Truths twice as far out as outputs say: 50 of them show it at 0.05 with p-values around 1e-6.
-    kept = right.replicates.kept_arrays()
+    kept = ran.kept_arrays()
     truths, draws = ({name: kept[f"{part}/{name}"] for name in ("mean", "sd")} for part in ("theta", "draws"))
     halved = {name: (part + part.mean(axis=1, keepdims=True)) / 2 for name, part in draws.items()}
     assert rt.check_draws(truths, halved, chains=2).verdict is rt.Verdict.MISCALIBRATED
@@ -83,11 +85,10 @@ def test_density_has_both_likelihoods_in_pymc() -> None:
 
     density = float(machine.model.compile_logp()({"mean": 0.7}))
     once = stats.norm.logpdf(0.7, 0, 3) + log_likelihood(**new)
-    assert density == pytest.approx(once + log_likelihood(Y_OBS, other), rel=1e-10)
+    # Mixtures of the library agree with scipy to nine digits and not more.
+    assert density == pytest.approx(once + log_likelihood(Y_OBS, other), rel=1e-8)
     assert density != pytest.approx(once, rel=0.01)
-    assert float(machine.log_likelihood({"mean": np.array(0.7)}, new)) == pytest.approx(
-        log_likelihood(**new), rel=1e-10
-    )
+    assert float(machine.log_likelihood({"mean": np.array(0.7)}, new)) == pytest.approx(log_likelihood(**new), rel=1e-8)
 
 
 def test_density_has_both_likelihoods_in_numpyro() -> None:
