@@ -26,6 +26,7 @@ Role = Literal[
     "judgement",
     "energy",
     "points",
+    "start",
 ]
 _ROLES = {role: number for number, role in enumerate(get_args(Role))}
 #: Lanes are this far apart in the counter: no run has so many blocks.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import RingtrueError
+from ..errors import InvalidStudy, RingtrueError
 from ..values import Generator, Identified
 
 
@@ -61,6 +62,24 @@ def mark_of(array: Any) -> str:
     """
     found = np.ascontiguousarray(array)
     return f"{found.dtype}{found.shape} {hashlib.blake2b(found.tobytes(), digest_size=8).hexdigest()}"
+
+
+def as_data(y_obs: Any, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, NDArray[Any]]:
+    """Return observed data by name, or say what does not fit; one variable needs no name.
+
+    Examples
+    --------
+    >>> as_data([1.0, 2.0], {"y": (2,)})
+    {'y': array([1., 2.])}
+    """
+    named = y_obs if isinstance(y_obs, Mapping) else {next(iter(shapes)): y_obs} if len(shapes) == 1 else {}
+    found = {name: np.asarray(named[name]) for name in shapes if name in named}
+    if {name: part.shape for name, part in found.items()} != dict(shapes) or len(named) != len(shapes):
+        came = {str(name): np.shape(part) for name, part in named.items()} or type(y_obs).__name__
+        raise InvalidStudy(
+            f"y_obs must have the observed variables and shapes of the model, {dict(shapes)}, but {came} arrived."
+        )
+    return found
 
 
 class Prior(Identified):

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from ..distributions import Draws
 from ..errors import InvalidStudy
 from ..functions import Coordinate, Vectorized
-from ..question.study import Adapted
+from ..question.study import Adapted, Study
 from ..values import Generator, Identified
-from .libraries import Prior, mark_of, need, one_behind_the_other, seed_of
+from .libraries import Prior, as_data, mark_of, need, one_behind_the_other, seed_of
 
 Sampler = Literal["nuts", "pymc", "advi", "smc"]
 _SAMPLERS = get_args(Sampler)
@@ -69,7 +69,7 @@ def pymc(
     Returns
     -------
     PyMCStudy
-        For ``rt.check(pymc(model), n=200)``; with ``.given(data)`` for posterior SBC.
+        For ``rt.check(pymc(model), n=200)``; ``.given(y_obs)`` asks about data like those that are there.
 
     Raises
     ------
@@ -101,6 +101,24 @@ class PyMCStudy(Adapted):
 
     machine: Any = field(default=None, kw_only=True, repr=False)
 
+    def given(self, y_obs: Any = None, *, both: Callable[[Any, Any], Any] | None = None) -> Study:
+        """Ask about data like those that are there; see :meth:`ringtrue.Study.given`.
+
+        The likelihood is put into the model twice, once for the observed data and once for new ones.
+
+        Parameters
+        ----------
+        y_obs
+            Data by name, or an array if one variable is observed; left out, those that the model was built with.
+        both
+            Only for a procedure of your own, which is handed both datasets as one.
+        """
+        return super().given(self.machine.as_data(y_obs), both=both)
+
+    def _fitted_twice(self, y_obs: Any) -> Any:
+        machine = self.machine
+        return Machine(machine.source, machine.observed, machine.names, machine.fit, y_obs).fitted
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -114,24 +132,41 @@ class Fit:
 
 
 class Machine(Identified):
-    """A model with slots for its data, and what is compiled of it; a copy in another process compiles its own."""
+    """A model with slots for its data, and what is compiled of it; a copy in another process compiles its own.
 
-    def __init__(self, model: Any, observed: Sequence[str], names: Sequence[str], fit: Fit) -> None:
+    Data that are ``given`` are in every fit, beside those of the slots.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        observed: Sequence[str],
+        names: Sequence[str],
+        fit: Fit,
+        given: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
         self.source, self.observed, self.names, self.fit = model, tuple(observed), tuple(names), fit
+        self.given = dict(given or {})
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: self.__dict__[name] for name in ("source", "observed", "names", "fit")}
+        return {name: self.__dict__[name] for name in ("source", "observed", "names", "fit", "given")}
 
     @cached_property
     def identity(self) -> str:
         """The model as text, the constants in it, what is asked, and how it is fitted."""
         model = self.source
         data = [mark_of(self._observed_value(name)) for name in self.observed]
-        return f"{_text(model)} {_constants(model)} {self.observed} {self.names} {self.fit} {data}"
+        given = [(name, mark_of(part)) for name, part in self.given.items()]
+        return f"{_text(model)} {_constants(model)} {self.observed} {self.names} {self.fit} {data} {given}"
 
     def _observed_value(self, name: str) -> Any:
         value = self.source.rvs_to_values[self.source[name]]
         return value.get_value() if hasattr(value, "get_value") else value.data
+
+    def as_data(self, y_obs: Any) -> dict[str, NDArray[Any]]:
+        """Return observed data by name, in the form that the model has them; its own if none are passed."""
+        own = {name: np.asarray(self._observed_value(name)) for name in self.observed}
+        return own if y_obs is None else as_data(y_obs, {name: part.shape for name, part in own.items()})
 
     @cached_property
     def model(self) -> Any:
@@ -146,6 +181,8 @@ class Machine(Identified):
                 slot = pytensor.shared(np.array(old.data, dtype=rv.dtype), name=f"{rv.name}__slot")
                 model.values_to_rvs.pop(old, None)
                 model.rvs_to_values[rv], model.values_to_rvs[slot] = slot, rv
+        for name, data in self.given.items():
+            model.register_rv(_again(model[name]), name=f"{name}__given", observed=data.astype(model[name].dtype))
         return model
 
     @property
@@ -307,6 +344,18 @@ class Machine(Identified):
     @cached_property
     def _blank(self) -> dict[str, NDArray[Any]]:
         return {name: part[0] for name, part in self.prior(1, np.random.default_rng(0)).items()}
+
+
+def _again(rv: Any) -> Any:
+    """Return another variable with the parameters of this one, and random numbers of its own."""
+    import pytensor
+    from pytensor.tensor.random.type import RandomType
+
+    def own(part: Any) -> Any:
+        return pytensor.shared(np.random.default_rng(0)) if isinstance(part.type, RandomType) else part
+
+    node = rv.owner.clone_with_new_inputs([own(part) for part in rv.owner.inputs])
+    return node.outputs[rv.owner.outputs.index(rv)]
 
 
 def _seeded(forward: tuple[Callable[..., Any], list[Any]], rng: Generator) -> Callable[..., Any]:

@@ -398,7 +398,9 @@ def _how_far(seen: Looked, column: Column) -> str:
 
 def _worse_than_belief(seen: Looked) -> Suspicion | None:
     """Outputs that predict worse than the belief and do not follow the truth."""
-    if not seen.replicates.header.of_belief or seen.n < 20:
+    header = seen.replicates.header
+    # Given y_obs the truths are the procedure's own: what such outputs say against it is for the verdict.
+    if not header.of_belief or header.of_output or seen.n < 20:
         return None
     found = [one for column in seen.columns if (one := _against_truth(seen, column)) is not None]
     if not found:

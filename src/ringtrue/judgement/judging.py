@@ -27,6 +27,15 @@ from .result import Resolution, Result, Tested
 from .sentences.verdicts import Findings, sentence, useless
 from .verdict import Tolerance, Verdict, decide, overall, rejecting
 
+#: What a reader must know of truths that the procedure drew itself.
+_OF_OUTPUT = (
+    "truths are draws of the procedure's own output for y_obs, and it was fitted to y_obs and new data: what is said "
+    "is about data like y_obs, and about whether the procedure agrees with itself.",
+    "not seen given y_obs: a wrong prior, and whatever is wrong in the same way with and without new data, such as "
+    "leaving all data unused. The weak level is left out, and what theta has of single observations is shared by y_obs "
+    "and new data.",
+)
+
 
 class JudgeSettings(TypedDict, total=False):
     """The settings of :func:`judge`, for those who pass them on."""
@@ -224,6 +233,7 @@ def judge(
             found, p, rows, sizes, use, replicates, spent, limits, tolerable, look.later(alpha), bool(doubts)
         )
         text = sentence(verdict, findings)
+    text = f"GIVEN y_obs, {text}" if replicates.header.of_output else text
     again = f" {look.said(alpha)}" if look.number > 1 else ""
     return Result(
         verdict,
@@ -240,7 +250,7 @@ def judge(
             *order.note(replicates, alpha),
             *_notes(replicates),
             *notes,
-            *useless(use),
+            *useless(use, replicates),
             *inputs.remarks(replicates),
         ),
         tuple(one.text for one in doubts),
@@ -287,6 +297,8 @@ def _notes(replicates: Replicates) -> list[str]:
     lines = []
     if not header.of_belief:
         lines.append("theta was drawn from another law than the belief: even the exact posterior need not be uniform.")
+    if header.of_output:
+        lines += _OF_OUTPUT
     if not header.reproducible:
         lines.append("the study was declared not to be reproducible: its replicates cannot be replayed.")
     about = [*grouped.notes(replicates), *_treatments(replicates), *_diagnostics(replicates)]

@@ -23,6 +23,7 @@ from ..streams import Streams
 from ..values import Generator, copied, stack_values, take
 from .family import NOTE, FamilyModel, FamilyProcedure
 from .models import contaminated
+from .observed import Both, Observed
 
 #: Draws of the belief that set the centre and the scale of the default test functions.
 _REFERENCE = 1000
@@ -67,6 +68,10 @@ class Question(Protocol):
     @property
     def of_belief(self) -> bool:
         """Whether the truths are draws of the belief."""
+
+    @property
+    def of_output(self) -> bool:
+        """Whether the truths are draws of the procedure's own output for observed data."""
 
     @property
     def datasets(self) -> int:
@@ -132,6 +137,7 @@ class Study:
     truth: Any = field(default=None, kw_only=True)
     datasets: int = field(default=1, kw_only=True)
     reproducible: bool = field(default=True, kw_only=True)
+    observed: Observed | None = field(default=None, kw_only=True, repr=False)
     mu0: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -141,11 +147,15 @@ class Study:
         object.__setattr__(self, "reproducible", _yes_or_no("reproducible", self.reproducible))
         if self.joint and self.truth is not None:
             raise InvalidStudy("truths come from simulate here; leave out truth=.")
+        if self.observed is not None and self.truth is not None:
+            raise InvalidStudy("truths are draws of the procedure's output for y_obs here; leave out truth=.")
         self._need_whole_groups()
         if isinstance(self.f, Iterator):  # which can be looked at once only
             object.__setattr__(self, "f", tuple(self.f))
-        object.__setattr__(self, "mu0", _sampled(self.belief, "the belief"))
-        truth = self.mu0 if self.truth is None else _sampled(self.truth, "the truth's law")
+        object.__setattr__(self, "_belief", _sampled(self.belief, "the belief"))
+        # What was known before new data is the output for y_obs, whose law nobody else knows.
+        object.__setattr__(self, "mu0", None if self.observed else self._belief)  # type: ignore[attr-defined]
+        truth = self._belief if self.truth is None else _sampled(self.truth, "the truth's law")  # type: ignore[attr-defined]
         object.__setattr__(self, "_truth", truth)
         # One coin for a whole batch would make all of its datasets outliers, or none.
         if self.batch is not None and isinstance(self.model, contaminated):
@@ -249,6 +259,11 @@ class Study:
         return self.truth is None
 
     @property
+    def of_output(self) -> bool:
+        """Whether the truths are draws of the procedure's own output for observed data."""
+        return self.observed is not None
+
+    @property
     def truths_known(self) -> None:
         """No truths exist before they are drawn."""
         return
@@ -295,7 +310,7 @@ class Study:
 
     def _fresh(self, m: int) -> Any:
         try:
-            return self.mu0.sample(m, Streams(self.seed).generator("reference"))
+            return self._belief.sample(m, Streams(self.seed).generator("reference"))  # type: ignore[attr-defined]
         except InvalidStudy:
             raise
         except Exception as error:
@@ -318,6 +333,82 @@ class Study:
         """Run the procedure, on the belief as the user handed it over, and return its output as a distribution."""
         call, random = self._procedure  # type: ignore[attr-defined]
         return as_distribution(call(self.belief, y, rng() if random else None), what="the procedure's output")
+
+    def learn_observed(self, rng: Generator) -> Any:
+        """Run the procedure on the observed data alone, as often as there are datasets in a batch."""
+        assert self.observed is not None
+        output = self.observed.learn(self.belief, self.batch, rng)
+        return as_distribution(output, what="the procedure's output for y_obs")
+
+    def given(self, y_obs: Any, *, both: Callable[[Any, Any], Any] | None = None) -> Study:
+        """Ask about data like those that are there: posterior simulation-based calibration.
+
+        Truths are draws of the procedure's own output for ``y_obs``, new data are simulated from them, and the
+        procedure is fitted to the observed and the new data together. If it is right, the truth falls where this
+        second output says, whatever ``y_obs`` is: so the question is about parameters that are plausible now, and not
+        about all that the belief allows.
+
+        Truths are never used twice. Those of a Markov chain are three autocorrelation times apart, and the procedure
+        is run on ``y_obs`` as many times as it takes; of weighted draws, each run gives one.
+
+        Parameters
+        ----------
+        y_obs
+            One dataset, of the kind that the model returns.
+        both
+            ``both(y_obs, y)`` returns the two datasets as one, for the procedure; with ``batch``, both have the
+            replicate on axis 0. Studies of adapters that can put data into a model twice need none.
+
+        Returns
+        -------
+        Study
+            To be run as any other.
+
+        Notes
+        -----
+        What it cannot see: since truths come from the procedure, what is tested is that it agrees with itself. A wrong
+        prior, and whatever is wrong in the same way with and without new data, passes; the weak level is left out,
+        because it would compare the procedure with its own draws. What theta has of single observations, such as
+        random effects, is shared by the observed and the new data.
+
+        A procedure that takes its own outputs for beliefs needs none of this:
+        ``Study(procedure(belief, y_obs), model, procedure)`` asks the same in two steps.
+
+        Examples
+        --------
+        >>> from ringtrue import Normal
+        >>> def bayes(mu0, y):
+        ...     return Normal(y.sum() / (len(y) + 1), (len(y) + 1) ** -0.5)
+        >>> study = Study(Normal(0, 1), lambda theta, rng: theta + rng.normal(size=3), bayes)
+        >>> data = np.array([1.5, 2.0, 0.5])
+        >>> study.given(data, both=lambda y_obs, y: np.concatenate([y_obs, y])).of_output
+        True
+        """
+        self._need_updatable()
+        fitted = self._fitted_twice(y_obs) if both is None else Both(self.procedure, y_obs, both, self.batch)
+        if fitted is None:
+            raise InvalidStudy(
+                "the procedure must be fitted to y_obs and to new data together, but how was not said; pass "
+                "both=lambda y_obs, y: ..., which returns the two as one dataset, such as np.concatenate([y_obs, y])."
+            )
+        # What scales the default test functions must not depend on the truths.
+        f = self.functions if self.f is None else self.f
+        return replace(self, f=f, procedure=fitted, observed=Observed(y_obs, self.procedure))
+
+    def _fitted_twice(self, y_obs: Any) -> Any:
+        """Return a procedure that is fitted to observed and new data; None if it is not known how."""
+        return None
+
+    def _need_updatable(self) -> None:
+        """Refuse studies that have no truths to put the output's in the place of."""
+        if self.joint:
+            raise InvalidStudy(
+                "posterior SBC needs a model that takes the theta that a fit to y_obs drew, but this study draws theta "
+                "and y together; pass a Study(belief, model, procedure)."
+            )
+        if self.truth is not None or self.observed is not None:
+            already = "truth= says where truths come from" if self.observed is None else "there are observed data"
+            raise InvalidStudy(f"truths are to be draws given y_obs, but {already} already; start from a plain Study.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,6 +41,7 @@ class _ArrayQuestion:
     notes: tuple[str, ...]
     truths_known: Any
     of_belief: bool = True
+    of_output: bool = False
     datasets: int = 1
     reproducible: bool = True
 

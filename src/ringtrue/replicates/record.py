@@ -100,6 +100,8 @@ class Header:
         What a reader of the result must know besides.
     datasets
         How many replicates in a row have one truth.
+    of_output
+        Whether the truths are draws of the procedure's own output for observed data.
     """
 
     functions: tuple[Asked, ...]
@@ -109,6 +111,7 @@ class Header:
     reproducible: bool = True
     notes: tuple[str, ...] = ()
     datasets: int = 1
+    of_output: bool = False
 
 
 class _Array:

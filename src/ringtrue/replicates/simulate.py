@@ -25,6 +25,7 @@ from ..values import copied, stack_values, take
 from .block import Block
 from .record import KEPT, Asked, Failure, Gathering, Header, Replicates, rows_of
 from .reducers import fields, reduce
+from .starts import truths
 
 Keep = Literal["draws"] | None
 OnFailure = Literal["raise", "record"]
@@ -64,6 +65,7 @@ def header_of(question: Question) -> Header:
         question.reproducible,
         question.notes,
         question.datasets,
+        question.of_output,
     )
 
 
@@ -286,7 +288,8 @@ def _simulated(study: Study, streams: Streams, block: int) -> tuple[Any, Any, An
     try:
         theta, y = _truth(study, streams, block)
     except Exception as error:
-        raise Raised("model" if study.joint else "belief", error) from error
+        stage = "fit to y_obs" if study.observed else "belief"
+        raise Raised("model" if study.joint else stage, error) from error
     try:
         if study.joint is None:
             # Copies, because models work in place and reuse buffers: the truth must stay what it was.
@@ -307,6 +310,8 @@ def _simulated(study: Study, streams: Streams, block: int) -> tuple[Any, Any, An
 
 def _truth(study: Study, streams: Streams, block: int) -> tuple[Any, Any]:
     """Draw the truth of a replicate or the truths of a batch, and with them the data if one thing draws both."""
+    if study.observed is not None:
+        return _observed_truth(study, block), None
     if study.batch is None:
         # Replicates of one theta draw it again, each from the stream of their group.
         rng = streams.generator("truth", block // study.datasets)
@@ -316,6 +321,14 @@ def _truth(study: Study, streams: Streams, block: int) -> tuple[Any, Any]:
     if study.datasets > 1:
         theta = take(theta, np.arange(study.batch) // study.datasets)
     return theta, y
+
+
+def _observed_truth(study: Study, block: int) -> Any:
+    """Return the truths of a block that the fits to observed data drew."""
+    if study.batch is None:
+        return take(truths(study, block // study.datasets, 1), 0)
+    theta = truths(study, block, study.batch // study.datasets)
+    return take(theta, np.arange(study.batch) // study.datasets)
 
 
 def _pairs(study: Study, m: int, rng: np.random.Generator) -> tuple[Any, Any]:

@@ -220,9 +220,16 @@ def blind_spots(result: Result) -> list[str]:
         f"Errors in functions of theta other than the {_many(len(result.replicates.functions), 'test function')} "
         f"asked about.",
         "Errors at one particular truth or dataset that cancel on average over the belief.",
-        *(f"Level {one.name}, not tested: {one.untested}." for one in chain() if one.name not in result.levels),
+        *_untested(result),
         *result.notes,
     ]
+
+
+def _untested(result: Result) -> Iterator[str]:
+    for level in chain():
+        lacks = level.lacks(result.replicates.header)
+        if level.name not in result.levels and lacks:
+            yield f"Level {level.name}, not tested: {lacks}."
 
 
 def _resolution(result: Result) -> Iterator[str]:

@@ -50,6 +50,7 @@ def meta_rows(meta: Meta) -> list[Row]:
             "reproducible": header.reproducible,
             "notes": list(header.notes),
             "datasets": header.datasets,
+            "of_output": header.of_output,
             "fingerprints": [dict(mark) for mark in meta.fingerprints],
             "n": meta.n,
             "keep": meta.keep,
@@ -113,8 +114,10 @@ def _meta(value: Any) -> Meta:
     selection = None if value["selection"] is None else BestOf(names, *value["selection"])
     datasets = value.get("datasets", 1)  # older stores have none
     need_form(type(datasets) is int and datasets > 0, "the number of datasets per theta")
-    notes = tuple(value["notes"])
-    header = Header(functions, value["seed"], selection, value["of_belief"], value["reproducible"], notes, datasets)
+    notes, given = tuple(value["notes"]), value.get("of_output", False)
+    need_form(type(given) is bool, "where truths come from")
+    about = (value["of_belief"], value["reproducible"], notes, datasets, given)
+    header = Header(functions, value["seed"], selection, *about)
     keep = None if value["keep"] is None else str(value["keep"])
     need_form(bool(value["fingerprints"]) and min(value["n"], value["reference"]) >= 0, "the description of the store")
     marks, known, looks = (tuple(value[name]) for name in ("fingerprints", "versions", "looks"))
@@ -150,6 +153,7 @@ def _marks(meta: Meta) -> dict[str, str]:
         "the seed": str(header.seed),
         "the choice of test functions": "none" if chosen is None else f"share {chosen.share}, splits {chosen.splits}",
         "the number of datasets per theta": str(header.datasets),
+        "truths from a fit to observed data": str(header.of_output),
         "what is kept": str(meta.keep),
         "reproducible": str(header.reproducible),
     }

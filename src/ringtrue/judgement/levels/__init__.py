@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ...functions import Sees
-from ...replicates.record import Replicates
+from ...replicates.record import Header, Replicates
 from ...statistics import combining, exchange, uniformity
 from ...statistics.effects import Interval
 from ...streams import Streams
@@ -100,6 +100,10 @@ class Level:
         columns = [] if self.sees is None else columns_of(replicates, self.sees)
         rows = [test_column(self.name, column, test) for column in columns]
         return combined(self.name, rows, weights=self.weights(columns)) if rows else None
+
+    def lacks(self, header: Header) -> str | None:
+        """Return what a run lacks that did not test it; None if it could not have."""
+        return self.untested
 
     def weights(self, columns: Sequence[Column]) -> list[float]:
         """Return the shares of its test functions in its error budget; equal ones unless a level knows better."""

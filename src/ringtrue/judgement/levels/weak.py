@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...replicates.record import Replicates
+from ...replicates.record import Header, Replicates
 from ...statistics import twosample
 from ...statistics.effects import Interval
 from ...values import Floats
@@ -52,6 +52,10 @@ class Weak(Level):
                 )
         rows += _jointly(groups.one_of_each(replicates)) if not replicates.lost else []
         return combined(self.name, rows, notes) if rows else Evidence(self.name, (), 1.0, tuple(notes))
+
+    def lacks(self, header: Header) -> str | None:
+        """Return what a run lacks; given observed data the belief is the procedure's own output, so there is none."""
+        return None if header.of_output else self.untested
 
     def sizes(self, row: TestRow, measures: Sequence[Interval]) -> list[Interval]:
         """Return the distance from the belief; of a test of all entries at once there is none."""

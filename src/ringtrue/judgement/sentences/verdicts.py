@@ -149,17 +149,19 @@ def whatever(findings: Findings) -> str:
     return f" This holds whatever the {counted(lost, 'lost replicate')} would have been." if lost else ""
 
 
-def useless(use: Mapping[str, Sequence[Interval]]) -> list[str]:
+def useless(use: Mapping[str, Sequence[Interval]], replicates: Replicates) -> list[str]:
     """Return a note for every test function of which the outputs say no more than the belief.
 
     Parameters
     ----------
     use
         Contraction and skill by test function.
+    replicates
+        What was judged.
     """
     return [
         f"{name}: the output hardly depends on the data (skill {number(skill.estimate)}, contraction "
-        f"{number(contraction.estimate)}): calibrated or not, it says no more than the belief."
+        f"{number(contraction.estimate)}): calibrated or not, it says no more than {known_before(replicates)}."
         for name, (contraction, skill) in use.items()
         if says_nothing((contraction, skill))
     ]
@@ -177,7 +179,12 @@ def no_more(names: Sequence[str], findings: Findings) -> str:
     all_of_them = len(names) > 1 and len(names) == len(_asked(findings))
     every = "both" if len(names) == 2 else f"all {len(names)}"
     which = f"{every} entries asked about" if all_of_them else listed(names)
-    return f"{which} the outputs say no more than the belief does (skill {skill})"
+    return f"{which} the outputs say no more than {known_before(findings.replicates)} does (skill {skill})"
+
+
+def known_before(replicates: Replicates) -> str:
+    """Return what the outputs are to improve on."""
+    return "y_obs alone" if replicates.header.of_output else "the belief"
 
 
 def of_no_use(findings: Findings) -> list[str]:

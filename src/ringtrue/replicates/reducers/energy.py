@@ -93,8 +93,10 @@ class _OfTruths:
 
 
 @lru_cache(maxsize=4)  # its units are the same for all blocks
-def _rivals(question: Question) -> _OfBelief | _OfTruths:
-    return _OfBelief(question) if question.truths_known is None else _OfTruths(question)
+def _rivals(question: Question) -> _OfBelief | _OfTruths | None:
+    if question.truths_known is None:
+        return None if question.mu0 is None else _OfBelief(question)
+    return _OfTruths(question)
 
 
 def units(sample: Floats) -> Floats:

@@ -1,0 +1,163 @@
+"""What a replicate of a PyMC or NumPyro model costs, against simuk with the same model and sampler in one run.
+
+``python -m benchmarks.libraries`` needs the libraries and simuk, which ``make bench`` does not install; it says how.
+
+Processor time is the figure to read, since a loaded machine stretches the others. What is compiled once is counted
+apart; simuk compiles for every fit, which cannot be taken out of its time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import platform
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+import ringtrue as rt
+from ringtrue import adapters
+
+#: The model: mean and sd of so many normal observations; every fit has the same chains, warm-up and draws.
+POINTS, CHAINS, WARMUP, DRAWS = 20, 2, 300, 300
+#: Replicates: ours with PyMC and NumPyro, and simuk's, which are a hundred times slower.
+N_PYMC, N_NUMPYRO, N_SIMUK = 200, 2000, 4
+_INSTALL = "pip install 'ringtrue[pymc,numpyro]' 'simuk==0.2.0'"
+
+
+@dataclass
+class Spent:
+    """Seconds on the clock, and of all processors, children included."""
+
+    wall: float = 0.0
+    cpu: float = 0.0
+
+    @contextlib.contextmanager
+    def counting(self) -> Iterator[None]:
+        wall, cpu = time.perf_counter(), sum(os.times()[:4])
+        yield
+        self.wall += time.perf_counter() - wall
+        self.cpu += sum(os.times()[:4]) - cpu
+
+    def __truediv__(self, n: int) -> Spent:
+        return Spent(self.wall / n, self.cpu / n)
+
+    def __str__(self) -> str:
+        return f"{1000 * self.cpu:,.1f} ms CPU, {1000 * self.wall:,.1f} ms wall"
+
+
+def spent(action: Callable[[], Any]) -> Spent:
+    """Return what a call costs, whatever it prints."""
+    found = Spent()
+    with contextlib.redirect_stderr(io.StringIO()), found.counting():
+        action()
+    return found
+
+
+def pymc_model() -> Any:
+    import pymc as pm
+
+    with pm.Model() as model:
+        mean, sd = pm.Normal("mean"), pm.HalfNormal("sd")
+        pm.Normal("y", mean, sd, observed=np.zeros(POINTS))
+    return model
+
+
+def numpyro_model(y: Any = None) -> None:
+    import numpyro
+    from numpyro import distributions as dist
+
+    mean, sd = numpyro.sample("mean", dist.Normal()), numpyro.sample("sd", dist.HalfNormal())
+    with numpyro.plate("point", POINTS):
+        numpyro.sample("y", dist.Normal(mean, sd), obs=y)
+
+
+def ours(study: Any, n: int, few: int, sampler: tuple[Any, str]) -> tuple[Spent, Spent, float]:
+    """Return what compiling and what a replicate costs, and the share of the time that is not spent in the sampler."""
+    compiling = spent(lambda: rt.check(study, n=few))
+    inside, (owner, name) = Spent(), sampler
+    call = getattr(owner, name)
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        import jax
+
+        with inside.counting():
+            return jax.block_until_ready(call(*args, **kwargs))
+
+    owner.__dict__[name] = counted
+    try:
+        whole = spent(lambda: rt.check(study, n=n, seed=1))
+    finally:
+        owner.__dict__[name] = call
+    return compiling, whole / n, 1 - inside.cpu / whole.cpu
+
+
+def simuk(make: Callable[[], Any], settings: dict[str, Any], **about: Any) -> Spent:
+    """Return what a simulation costs."""
+    sbc = import_module("simuk").SBC
+
+    def simulate(n: int) -> None:
+        # A kernel that ran once cannot be run again, so that every run has its own.
+        sbc(make(), num_simulations=n, seed=n, sample_kwargs=dict(settings), **about).run_simulations()
+
+    spent(lambda: simulate(1))  # the first pays for imports and caches that later ones find
+    return spent(lambda: simulate(N_SIMUK)) / N_SIMUK
+
+
+def show(name: str, mine: tuple[Spent, Spent, float], peers: dict[str, Spent], goal: int) -> None:
+    compiling, each, share = mine
+    print(f"{name}: {each} per replicate; compiled once: {compiling}; outside the sampler {share:.1%}")
+    for peer, cost in peers.items():
+        print(
+            f"  {peer}: {cost} per replicate: {cost.cpu / each.cpu:.0f} times (CPU), {cost.wall / each.wall:.0f} (wall)"
+        )
+    print(f"  goals: at least {goal} times cheaper, less than 10 % outside the sampler")
+
+
+def with_pymc() -> None:
+    import nutpie
+
+    settings = {"draws": DRAWS, "tune": WARMUP, "chains": CHAINS}
+    study = adapters.pymc(pymc_model(), **settings)
+    mine = ours(study, N_PYMC, 2, (nutpie, "sample"))
+    peers = {
+        f"simuk with {label}": simuk(pymc_model, {**settings, "cores": 1, "nuts_sampler": sampler})
+        for label, sampler in (("nutpie", "nutpie"), ("PyMC's NUTS", "pymc"))
+    }
+    show("PyMC", mine, peers, 15)
+
+
+def with_numpyro() -> None:
+    from numpyro.infer import NUTS
+
+    study = adapters.numpyro(numpyro_model, draws=DRAWS, warmup=WARMUP, chains=CHAINS, batch=100)
+    mine = ours(study, N_NUMPYRO, 100, (study.machine, "_fit"))
+    settings = {"num_samples": DRAWS, "num_warmup": WARMUP, "num_chains": CHAINS, "chain_method": "sequential"}
+    peer = simuk(lambda: NUTS(numpyro_model), settings, data_dir={"y": np.zeros(POINTS)})
+    show("NumPyro, batches of 100", mine, {"simuk": peer}, 500)
+
+
+def main() -> None:
+    missing = [name for name in ("pymc", "nutpie", "numpyro", "simuk") if find_spec(name) is None]
+    if missing:
+        print(f"benchmarks.libraries needs {', '.join(missing)}: {_INSTALL}")
+        return
+    warnings.simplefilter("ignore")
+    found = [f"{name} {version(name)}" for name in ("pymc", "nutpie", "numpyro", "jax", "simuk")]
+    print(f"Python {platform.python_version()}, {', '.join(found)}")
+    print(f"{os.cpu_count()} processors, on average {os.getloadavg()[0]:.1f} processes that want one")
+    print(f"mean and sd of {POINTS} normal observations; {CHAINS} chains of {WARMUP} + {DRAWS}")
+    with_pymc()
+    with_numpyro()
+
+
+if __name__ == "__main__":
+    main()
