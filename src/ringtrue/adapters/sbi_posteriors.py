@@ -149,7 +149,7 @@ class Machine(Identified):
         """The prior as sbi sees it."""
         from sbi.utils.user_input_checks import process_prior
 
-        with warnings.catch_warnings():
+        with seeded(np.random.default_rng(0)), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Prior was provided as a sequence")
             return process_prior(self.given)[0]
 
@@ -158,7 +158,9 @@ class Machine(Identified):
         """The simulator as sbi sees it: for one parameter or many, of arrays or of tensors."""
         from sbi.utils.user_input_checks import process_prior, process_simulator
 
-        return process_simulator(self.source, self._law, process_prior(self._law)[2])  # type: ignore[no-any-return]
+        law = self._law
+        with seeded(np.random.default_rng(0)):
+            return process_simulator(self.source, law, process_prior(law)[2])  # type: ignore[no-any-return]
 
     def need_fitting_parts(self) -> None:
         """Refuse a prior that cannot be drawn from, or a simulator that does not take its draws."""
@@ -180,8 +182,9 @@ class Machine(Identified):
             ) from error
 
     def _drawn(self, m: int, rng: Generator) -> Any:
+        law = self._law  # sbi draws from it to see what it is, and must not do so from this stream
         with seeded(rng):
-            return self._law.sample((m,))
+            return law.sample((m,))
 
     def prior(self, m: int, rng: Generator) -> Any:
         """Return m draws of the prior."""
@@ -189,8 +192,9 @@ class Machine(Identified):
 
     def simulate(self, theta: Any, rng: Generator) -> NDArray[Any]:
         """Return a dataset for each of a batch of truths."""
+        simulator = self._simulator
         with seeded(rng):
-            return self._values(self._simulator(_tensor(self._array(theta))))
+            return self._values(simulator(_tensor(self._array(theta))))
 
     @staticmethod
     def _values(tensor: Any) -> NDArray[Any]:
