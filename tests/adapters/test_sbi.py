@@ -208,7 +208,9 @@ def test_same_posterior_has_the_same_identity(network: Any, tmp_path: Path) -> N
         "from tests.adapters.test_sbi import *; "
         "print(fingerprint(study(pickle.loads(Path(sys.argv[1]).read_bytes())))['procedure'])"
     )
-    run = subprocess.run([sys.executable, "-c", code, tmp_path / "posterior"], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "posterior"], capture_output=True, text=True, check=True
+    )
     assert run.stdout.strip().splitlines()[-1] == here
     with torch.no_grad():
         next(copy.posterior_estimator.parameters()).add_(1e-3)

@@ -61,7 +61,7 @@ def seeded(rng: Generator) -> Iterator[None]:
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - those of others are what is seeded
     with ExitStack() as restored:
         restored.callback(random.setstate, python)
-        restored.callback(np.random.set_state, numpy)  # noqa: NPY002
+        restored.callback(np.random.set_state, numpy)
         random.seed(seed_of(rng))
         np.random.seed(seed_of(rng))  # noqa: NPY002
         torch: Any = sys.modules.get("torch")

@@ -301,8 +301,9 @@ def _draw_trained(posterior: Any, x: Any, sampling: Sampling) -> Drawn:
     def drawn() -> Iterator[Any]:
         for one in x.split(1):
             posterior.train(
-                one, **{"retrain_from_scratch": True, "show_progress_bar": False, "quality_control": False}
-                | dict(sampling.options)
+                one,
+                **{"retrain_from_scratch": True, "show_progress_bar": False, "quality_control": False}
+                | dict(sampling.options),
             )
             yield posterior.sample((sampling.draws,), x=one)
 
