@@ -12,7 +12,7 @@ from ringtrue.execution.store.identity import fingerprint
 from tests.builders import refusal, says
 
 pytest.importorskip("emcee")
-pytestmark = [pytest.mark.libraries, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 #: Of N(0, 1) after one observation with noise of sd 1/2: mean 0.8 y, sd 0.2 ** 0.5.
 WEIGHT, SD = 0.8, 0.2**0.5

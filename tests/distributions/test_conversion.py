@@ -13,7 +13,7 @@ from scipy import stats
 
 import ringtrue as rt
 from ringtrue.distributions import as_distribution
-from ringtrue.functions import ALONE, Coordinate, Linear
+from ringtrue.functions import SEVERAL, Coordinate, Linear
 from tests.builders import refusal, says
 
 #: Three chains of four draws: a number, and a vector of two whose axes are in another order.
@@ -201,12 +201,8 @@ def test_kernels_have_exact_laws() -> None:
         assert law.cdf(x) == pytest.approx([along.integrate_box_1d(-np.inf, at) for at in x], rel=1e-9)
         mean, sd = law.moments()
         # Means of 4000 draws: 5 of their sds, 6e-7; twice the spread would be 30 away.
-        drawn = (
-            f.evaluate(output.sample(4000, rng)[0], ALONE),
-            f.evaluate(output.sample(4000, rng), rt.functions.SEVERAL),
-        )
-        assert np.shape(drawn[0]) == ()
-        assert abs(drawn[1].mean() - mean) < 5 * sd / 4000**0.5
+        drawn = f.evaluate(output.sample(4000, rng), SEVERAL)
+        assert abs(drawn.mean() - mean) < 5 * sd / 4000**0.5
     theta = rng.normal(size=(3, 4, 2))
     assert output.log_density(theta)[1, 2] == pytest.approx(two.logpdf(theta[1, 2])[0])
 

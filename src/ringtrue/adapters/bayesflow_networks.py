@@ -5,7 +5,10 @@ Arrays that leave this file are NumPy's, whatever Keras computes with.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import io
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -130,7 +133,7 @@ class Machine(Identified):
 
     def _drawn(self, conditions: Mapping[str, Any], draws: int, rng: Generator) -> dict[str, NDArray[Any]]:
         seed = seed_of(rng)
-        with seeded(rng):
+        with seeded(rng), quiet():
             return self.network.sample(  # type: ignore[no-any-return]
                 num_samples=draws, conditions=dict(conditions), seed=seed, **self.options
             )
@@ -148,6 +151,19 @@ class Machine(Identified):
         conditions = {name: part[0] if name in self.shared else part for name, part in y.items()}
         drawn = self._drawn(conditions, self.draws, rng)
         return Draws({name: np.swapaxes(_one_number(drawn[name]), 0, 1) for name in self.names}, iid=True)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep BayesFlow from showing its progress, of which a run has hundreds."""
+    logger = logging.getLogger("bayesflow")
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        with redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logger.setLevel(level)
 
 
 def _one_number(array: NDArray[Any]) -> NDArray[Any]:
