@@ -20,7 +20,7 @@ from ..distributions import Draws
 from ..errors import InvalidStudy
 from ..execution.store.identity import described
 from ..question.study import Adapted, Joint, at_least
-from ..values import Generator, Identified
+from ..values import Generator, Identified, as_array
 from .libraries import mark_of, need, seed_of, seeded
 
 #: Datasets that are simulated to see what there is: a number that no axis is likely to have by chance.
@@ -105,8 +105,9 @@ class Machine(Identified):
     def identity(self) -> str:
         """The weights of the network, the simulator's source, what is asked, and how it is drawn from."""
         approximator = getattr(self.network, "approximator", self.network)
-        weights = [f"{one.path} {mark_of(np.asarray(_numbers(one.value)))}" for one in approximator.weights]
-        return f"{weights} {described(self.simulator)} {self.names} {self.draws} {sorted(self.options.items())}"
+        # Without their names: Keras numbers layers as they are made in a process.
+        weights = [mark_of(as_array(one.value)) for one in approximator.weights]
+        return f"{type(approximator).__name__} {weights} {described(self.simulator)} {self.names} {self.draws} {sorted(self.options.items())}"
 
     def ask(self, names: tuple[str, ...] | None) -> None:
         """Find out, by drawing a few, which parameters there are and what belongs to all datasets of a batch."""
@@ -169,8 +170,3 @@ def quiet() -> Iterator[None]:
 def _one_number(array: NDArray[Any]) -> NDArray[Any]:
     """Return an array without its last axis, if that has one entry: BayesFlow writes numbers as vectors of one."""
     return array[..., 0] if array.ndim > 1 and array.shape[-1] == 1 else array
-
-
-def _numbers(value: Any) -> Any:
-    """Return a weight as an array, whatever Keras computes with."""
-    return value.detach().cpu() if hasattr(value, "detach") else value

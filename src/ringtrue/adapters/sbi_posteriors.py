@@ -20,7 +20,7 @@ from ..errors import InvalidStudy
 from ..execution.store.identity import described
 from ..functions import LogDensity, default_family
 from ..question.study import Adapted, at_least
-from ..values import Floats, Generator, Identified
+from ..values import Floats, Generator, Identified, as_array
 from .libraries import Prior, mark_of, need, seeded
 
 #: Draws of the prior that set the centre and the scale of the default test functions.
@@ -134,7 +134,7 @@ class Machine(Identified):
     @cached_property
     def identity(self) -> str:
         """The weights of the networks, how they are sampled, the simulator's source, and what the prior draws."""
-        law = [type(self._law).__name__, mark_of(self._values(self._drawn(16, np.random.default_rng(0))))]
+        law = [type(self._law).__name__, mark_of(as_array(self._drawn(16, np.random.default_rng(0))))]
         return f"{_text(self.posterior)} {law} {described(self.source)} {self.names} {self.sampling}"
 
     @property
@@ -188,17 +188,13 @@ class Machine(Identified):
 
     def prior(self, m: int, rng: Generator) -> Any:
         """Return m draws of the prior."""
-        return self._unpacked(self._values(self._drawn(m, rng)))
+        return self._unpacked(as_array(self._drawn(m, rng)))
 
     def simulate(self, theta: Any, rng: Generator) -> NDArray[Any]:
         """Return a dataset for each of a batch of truths."""
         simulator = self._simulator
         with seeded(rng):
-            return self._values(simulator(_tensor(self._array(theta))))
-
-    @staticmethod
-    def _values(tensor: Any) -> NDArray[Any]:
-        return np.asarray(tensor.detach().cpu())
+            return as_array(simulator(_tensor(self._array(theta))))
 
     def _unpacked(self, array: NDArray[Any]) -> Any:
         """Return theta as users see it, of an array whose last axis has its entries."""
@@ -237,7 +233,7 @@ class Machine(Identified):
         with seeded(np.random.default_rng(0)):
             # Without the share of the network's draws that lies outside of the prior: it is the same for all draws.
             found = self.posterior.log_prob_batched(_tensor(array), x=x, norm_posterior=False)
-        return np.asarray(self._values(found), float).reshape(array.shape[:-1])
+        return np.asarray(as_array(found), float).reshape(array.shape[:-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,13 +260,13 @@ def _draw(posterior: Any, x: Any, sampling: Sampling, rng: Generator) -> Drawn:
         drawn = posterior.sample_batched(shape, x=x, **({**most, **quiet} if hasattr(posterior, "prior") else quiet))
     except NotImplementedError:
         return _beside([posterior.sample(shape, x=one, **quiet) for one in x.split(1)])
-    return Drawn(Machine._values(drawn), True, None)
+    return Drawn(as_array(drawn), True, None)
 
 
 def _draw_mixed(posterior: Any, x: Any, sampling: Sampling, rng: Generator) -> Drawn:
     """Draw from an ensemble: sbi draws equally many from a member for all datasets, which ties them to each other."""
     each = [_draw(one, x, sampling, rng) for one in posterior.posteriors]
-    weights = Machine._values(posterior.weights).astype(float)
+    weights = as_array(posterior.weights).astype(float)
     chosen = rng.choice(len(each), size=each[0].values.shape[:2], p=weights / weights.sum())
     values = np.take_along_axis(np.stack([one.values for one in each]), chosen[None, :, :, None], axis=0)[0]
     return Drawn(values, each[0].iid, each[0].chains)
@@ -282,11 +278,11 @@ def _draw_chains(posterior: Any, x: Any, sampling: Sampling) -> Drawn:
     if quiet.get("method", posterior.method) == "slice_np_vectorized":
         shape = (sampling.draws * sampling.chains,)
         drawn = posterior.sample_batched(shape, x=x, num_chains=sampling.chains, **quiet)
-        return Drawn(Machine._values(drawn), None, sampling.chains)
+        return Drawn(as_array(drawn), None, sampling.chains)
     rows = [
         np.concatenate(
             [
-                Machine._values(posterior.sample((sampling.draws,), x=one, num_chains=1, **quiet))
+                as_array(posterior.sample((sampling.draws,), x=one, num_chains=1, **quiet))
                 for _ in range(sampling.chains)
             ]
         )
@@ -313,8 +309,8 @@ def _draw_trained(posterior: Any, x: Any, sampling: Sampling) -> Drawn:
 def _beside(drawn: list[Any]) -> Drawn:
     """Put draws of one dataset each side by side; importance sampling returns logarithms of weights with them."""
     if not isinstance(drawn[0], tuple):
-        return Drawn(np.stack([Machine._values(one) for one in drawn], axis=1), True, None)
-    values, logs = (np.stack([Machine._values(part) for part in parts], axis=1) for parts in zip(*drawn, strict=True))
+        return Drawn(np.stack([as_array(one) for one in drawn], axis=1), True, None)
+    values, logs = (np.stack([as_array(part) for part in parts], axis=1) for parts in zip(*drawn, strict=True))
     return Drawn(values, None, None, np.exp(logs - logs.max(axis=0)).astype(float))
 
 
@@ -340,7 +336,7 @@ def _text(posterior: Any) -> str:
 
 
 def _weights(network: Any) -> str:
-    marks = [f"{name} {mark_of(Machine._values(part))}" for name, part in sorted(network.state_dict().items())]
+    marks = [f"{name} {mark_of(as_array(part))}" for name, part in sorted(network.state_dict().items())]
     return mark_of(np.frombuffer(f"{network!r} {marks}".encode(), np.uint8))
 
 

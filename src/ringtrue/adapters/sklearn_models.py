@@ -97,7 +97,7 @@ def sklearn(
         drawing = _own(estimator, kind, where, there)
     procedure = fit(estimator, where, there)
     joint = Joint(Drawn(drawing))
-    _need_shapes(*joint.simulate(np.random.default_rng(0)), procedure)
+    _need_shapes(joint.simulate(np.random.default_rng(0)), procedure)
     return SklearnStudy(joint, joint.simulate, procedure, f=procedure.functions, seed=seed)
 
 
@@ -359,8 +359,9 @@ class ClassLaw(Law):
         return np.asarray(rng.choice(self.values, size=m, p=self.probabilities / self.probabilities.sum()))
 
 
-def _need_shapes(theta: NDArray[Any], y: NDArray[Any], procedure: Any) -> None:
+def _need_shapes(pair: tuple[Any, Any], procedure: Any) -> None:
     """Refuse a simulation of other points than those asked about."""
+    theta, y = pair
     many = sum(isinstance(f, Coordinate) for f in procedure.functions)
     if y.shape != (len(procedure.X),) or theta.shape != (many,):
         raise InvalidStudy(
