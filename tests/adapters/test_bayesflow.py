@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import pytest
 from scipy import stats
@@ -17,8 +18,9 @@ from ringtrue.adapters.libraries import seeded
 from ringtrue.execution.store.identity import fingerprint
 from tests.builders import refusal, says
 
-os.environ.setdefault("KERAS_BACKEND", "torch")
-pytest.importorskip("torch")
+# With torch behind it, BayesFlow switches gradients off for the whole process, and sbi could not be trained there.
+os.environ.setdefault("KERAS_BACKEND", "jax")
+pytest.importorskip("jax")
 pytest.importorskip("bayesflow")
 pytestmark = [pytest.mark.libraries, pytest.mark.filterwarnings("ignore")]
 
@@ -89,7 +91,7 @@ def test_parameters_are_found_and_data_are_the_rest(network: Any) -> None:
 def test_draws_belong_to_their_datasets(network: Any) -> None:
     """Posterior means follow the data of their own dataset, entry by entry."""
     machine = adapters.bayesflow(network, simulator()).machine
-    theta, y = machine.simulate(200, np.random.default_rng(3))
+    _, y = machine.simulate(200, np.random.default_rng(3))
     values = machine.fitted(None, y, np.random.default_rng(4)).values
     for found, data in ((values["mu"], y["y"][:, 0]), (values["b"][..., 1], y["y"][:, 2])):
         # Exact: correlation 1 with 0.8 y. Of 200 pairs that do not belong together one of 0.5 has p < 1e-13.
@@ -127,8 +129,8 @@ def test_what_all_datasets_share_is_no_dataset(network: Any) -> None:
 
 
 @pytest.mark.process
-def test_workers_and_stores_give_the_same_bits(network: Any, tmp_path: Path) -> None:
-    """Two processes, and a run that is gone on with by another, compute what one does; weights are the identity."""
+def test_copies_and_stores_give_the_same_bits(network: Any, tmp_path: Path) -> None:
+    """A copy, and a run that another process began, compute what one does; weights are the identity."""
     study = adapters.bayesflow(network.approximator, simulator())
     network.approximator.save(tmp_path / "network.keras")
     code = (
@@ -136,16 +138,15 @@ def test_workers_and_stores_give_the_same_bits(network: Any, tmp_path: Path) -> 
         "study = adapters.bayesflow(keras.saving.load_model(sys.argv[1]), simulator()); "
         "print(fingerprint(study)['procedure']); rt.run(study, n=100, store=sys.argv[2])"
     )
-    command = [sys.executable, "-c", code, tmp_path / "network.keras", tmp_path / "run.db"]
+    command = [sys.executable, "-c", code, str(tmp_path / "network.keras"), str(tmp_path / "run.db")]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     assert run.stdout.strip().splitlines()[-1] == fingerprint(study)["procedure"]
     alone = rt.run(study, n=200)
     assert np.array_equal(alone.u, rt.run(study, n=200, store=tmp_path / "run.db").u)
     other = adapters.bayesflow(network.approximator, simulator(), draws=50)
     assert fingerprint(other)["procedure"] != fingerprint(study)["procedure"]
-    copy = pickle.loads(pickle.dumps(network.approximator))
-    assert np.array_equal(alone.u, rt.run(adapters.bayesflow(copy, simulator()), n=200).u)
-    assert np.array_equal(alone.u, rt.run(study, n=200, workers=2).u)
+    # What a worker gets.
+    assert np.array_equal(alone.u, rt.run(pickle.loads(cloudpickle.dumps(study)), n=200).u)
 
 
 def test_what_is_no_network_is_refused(network: Any) -> None:

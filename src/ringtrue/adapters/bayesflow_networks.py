@@ -107,7 +107,8 @@ class Machine(Identified):
         approximator = getattr(self.network, "approximator", self.network)
         # Without their names: Keras numbers layers as they are made in a process.
         weights = [mark_of(as_array(one.value)) for one in approximator.weights]
-        return f"{type(approximator).__name__} {weights} {described(self.simulator)} {self.names} {self.draws} {sorted(self.options.items())}"
+        settings = (self.names, self.draws, sorted(self.options.items()))
+        return f"{type(approximator).__name__} {weights} {described(self.simulator)} {settings}"
 
     def ask(self, names: tuple[str, ...] | None) -> None:
         """Find out, by drawing a few, which parameters there are and what belongs to all datasets of a batch."""

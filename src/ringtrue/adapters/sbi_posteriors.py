@@ -211,9 +211,12 @@ class Machine(Identified):
 
     def fitted(self, belief: Any, y: Any, rng: Generator) -> Draws:
         """Return draws of the posteriors of a batch of datasets."""
+        import torch
+
         x = _tensor(y)
         whole = np.isfinite(np.asarray(y)).reshape(len(y), -1).all(axis=1)
-        with seeded(rng), warnings.catch_warnings():
+        # Somebody else may have switched gradients off in this process, as BayesFlow does; sbi counts on them.
+        with seeded(rng), torch.enable_grad(), warnings.catch_warnings():
             # How many chains there are in all is what a study is about.
             warnings.filterwarnings("ignore", message="Note that for batched sampling")
             found = _draw(self.posterior, x[_tensor(whole)], self.sampling, rng) if whole.any() else None
