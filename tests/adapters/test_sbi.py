@@ -3,9 +3,11 @@
 Samplers of sbi that are given the exact density are right; a network is as good as its training.
 """
 
+import contextlib
 import pickle
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -63,7 +65,8 @@ def trained(epochs: int, simulations: int = 3000) -> Any:
     from sbi.inference import NPE
     from sbi.neural_nets import posterior_nn
 
-    with seeded(np.random.default_rng(1)):
+    # Training writes a log into the folder that it is in.
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), seeded(np.random.default_rng(1)):
         theta = prior().sample((simulations,))
         network = posterior_nn("mdn", hidden_features=20, num_components=1)
         inference = NPE(prior(), density_estimator=network, show_progress_bars=False)
@@ -274,10 +277,11 @@ def test_data_with_nan_are_lost(network: Any) -> None:
     assert np.isnan(values).all(axis=0).tolist() == [False, True, False]
 
 
-def test_what_is_no_posterior_is_refused(network: Any) -> None:
+def test_what_is_no_posterior_is_refused(network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Inference that was not trained, an estimator, other names, a simulator of other parameters: one sentence each."""
     from sbi.inference import NPE
 
+    monkeypatch.chdir(tmp_path)  # a log is begun there
     untrained = NPE(prior(), show_progress_bars=False)
     says(refusal(lambda: study(untrained)), "build_posterior", "NPE")
     says(refusal(lambda: study(network.posterior_estimator)), "build_posterior")
