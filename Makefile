@@ -64,8 +64,11 @@ $(VENV)/.tools: $(VENV)/.installed constraints.txt
 	$(BIN)/python -m pip install --quiet --editable '.[test]' --constraint constraints.txt
 	touch $@
 
+# Torch comes first and by number: left to itself, pip takes the newest, with all of CUDA.
+TORCH ?= 2.13.0
 .venv-libraries/.tools: pyproject.toml
 	$(PYTHON) -m venv .venv-libraries
+	.venv-libraries/bin/python -m pip install --quiet 'torch==$(TORCH)'
 	.venv-libraries/bin/python -m pip install --quiet --editable '.[libraries]'
 	touch $@
 

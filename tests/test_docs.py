@@ -18,7 +18,7 @@ from ringtrue.statistics import uniformity
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: Pages whose snippets need another library, which `make test-libraries` installs.
-LIBRARIES = {"docs/pymc.md": "pymc"}
+LIBRARIES = {"docs/bayesflow.md": "bayesflow", "docs/pymc.md": "pymc", "docs/sbi.md": "sbi"}
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 

@@ -30,6 +30,11 @@ class Identified:
         raise NotImplementedError
 
 
+def as_array(value: Any) -> NDArray[Any]:
+    """Return an array, of a tensor of torch too that has gradients or lies on another device."""
+    return np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
+
+
 def take(value: Any, index: Any) -> Any:
     """Index the leading axes of a value, be it an array, a dict of arrays or a sequence of objects."""
     if isinstance(value, np.ndarray):  # first, since asking an abstract class is slow

@@ -12,7 +12,7 @@ from ringtrue.execution.store.identity import fingerprint
 from tests.builders import refusal, says
 
 pytest.importorskip("emcee")
-pytestmark = [pytest.mark.libraries, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 #: Of N(0, 1) after one observation with noise of sd 1/2: mean 0.8 y, sd 0.2 ** 0.5.
 WEIGHT, SD = 0.8, 0.2**0.5
@@ -57,6 +57,7 @@ def deviation(procedure: Any, seed: int = 1) -> float:
     return float(min(stats.ttest_1samp(mean, 0).pvalue, stats.ttest_1samp(square, 1).pvalue))
 
 
+@pytest.mark.slow
 def test_draws_are_those_of_the_posterior() -> None:
     """Mean and variance over 80 independent ensembles, false alarm 1e-6 each; half the noise is seen."""
     assert deviation(build()) > 1e-6
@@ -78,6 +79,7 @@ def test_ensembles_lie_one_behind_the_other() -> None:
     assert build(names=None, ensembles=3)(None, 1.0, np.random.default_rng(1)).values.shape == (3000, 1)
 
 
+@pytest.mark.slow
 def test_right_density_passes_and_a_wrong_one_is_caught() -> None:
     """A density that is sure of less noise than there is gives intervals that are too narrow."""
     belief = {"mu": rt.Normal(0, 1)}

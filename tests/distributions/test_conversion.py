@@ -1,13 +1,19 @@
-"""Posteriors with named axes, of xarray itself; those of ArviZ are in tests/adapters."""
+"""What other libraries hold draws in: named axes of xarray, tables of pandas, kernels of scipy, tensors.
+
+Posteriors of ArviZ are in tests/adapters.
+"""
 
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
+from scipy import stats
 
 import ringtrue as rt
 from ringtrue.distributions import as_distribution
+from ringtrue.functions import SEVERAL, Coordinate, Linear
 from tests.builders import refusal, says
 
 #: Three chains of four draws: a number, and a vector of two whose axes are in another order.
@@ -96,3 +102,124 @@ def test_a_procedure_may_return_one() -> None:
     belief = {"mu": rt.Normal(0, 1)}
     one, other = (rt.run(belief, model, procedure, n=20) for procedure in (named, plain))
     assert np.array_equal(one.u, other.u)
+
+
+def table(rng: Any, rows: int = 40) -> Any:
+    """Return a table of draws of two parameters."""
+    return pd.DataFrame({"a": rng.normal(size=rows), "b": rng.normal(size=rows)})
+
+
+def test_columns_of_a_table_are_names() -> None:
+    """A DataFrame is draws by name; nothing is said of their independence."""
+    found = as_distribution(frame := table(np.random.default_rng(1)), what="the output")
+    assert (found.size, found.chains, found.iid) == (40, None, None)
+    assert found.values["b"].tolist() == frame["b"].tolist()
+
+
+def test_chain_and_draw_columns_say_where_a_row_belongs() -> None:
+    """As ArviZ writes them; rows may be in any order, but chains must be equally long."""
+    frame = pd.DataFrame({"chain": np.repeat([0, 1], 4), "draw": np.tile(range(4), 2), "mu": np.arange(8.0)})
+    found = as_distribution(frame.sample(frac=1, random_state=1), what="the output")
+    assert found.chains == 2
+    assert {name: part.tolist() for name, part in found.values.items()} == {"mu": list(range(8))}
+    says(refusal(lambda: as_distribution(frame[:-1], what="the output")), "equally many", "[3, 4]")
+
+
+def test_tables_are_checked_as_the_arrays_in_them() -> None:
+    """A table of truths with a list of tables, a dict of arrays, or, without names, an array."""
+    rng = np.random.default_rng(2)
+    theta, frames = table(rng), [table(rng, 50) for _ in range(40)]
+    arrays = {name: np.stack([frame[name] for frame in frames]) for name in ("a", "b")}
+    expected = rt.check_draws({name: theta[name].to_numpy() for name in theta}, arrays).to_dict()
+    assert rt.check_draws(theta, frames).to_dict() == expected
+    assert rt.check_draws(theta, arrays).to_dict() == expected
+    plain = rt.check_draws(theta.to_numpy(), np.stack([frame.to_numpy() for frame in frames])).to_dict()
+    assert rt.check_draws(theta.to_numpy(), frames).to_dict() == plain
+
+
+class Tensor:
+    """Has what a tensor of torch has that carries gradients: it is no array before it is detached."""
+
+    def __init__(self, values: Any, attached: bool = True) -> None:
+        self.values, self.attached = np.asarray(values), attached
+
+    def detach(self) -> "Tensor":
+        """Return it without gradients."""
+        return Tensor(self.values, attached=False)
+
+    def cpu(self) -> "Tensor":
+        """Return it where it is."""
+        return self
+
+    @property
+    def shape(self) -> Any:
+        """The axes."""
+        return self.values.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.values.ndim
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        if self.attached:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+        return self.values
+
+
+def test_tensors_with_gradients_are_arrays() -> None:
+    """Alone and in dicts, as outputs and in check_draws."""
+    values = np.arange(6.0).reshape(3, 2)
+    assert as_distribution(Tensor(values), what="the output").values.tolist() == values.tolist()
+    assert as_distribution({"a": Tensor(values)}, what="the output").values["a"].tolist() == values.tolist()
+    rng = np.random.default_rng(3)
+    theta, draws = rng.normal(size=30), rng.normal(size=(30, 9))
+    assert rt.check_draws(Tensor(theta), Tensor(draws)).to_dict() == rt.check_draws(theta, draws).to_dict()
+
+
+def test_kernels_have_exact_laws() -> None:
+    """Of one number that of scipy, of a vector those of its entries and sums: kernels of the entries and sums."""
+    rng = np.random.default_rng(4)
+    points, weights = rng.normal(size=(2, 50)), rng.dirichlet(np.ones(50))
+    one = stats.gaussian_kde(points[0], weights=weights)
+    law = as_distribution(one, what="the output").marginal(Coordinate())
+    x = np.linspace(-3, 3, 7)
+    assert law.cdf(x) == pytest.approx([one.integrate_box_1d(-np.inf, at) for at in x], rel=1e-12)
+    assert law.cdf(x) + law.sf(x) == pytest.approx(np.ones(7), rel=1e-12)
+    # Far out, where both tails are 0 in floating point, a score is that of the nearest point: others weigh nothing.
+    nearest = (60 - points[0].max()) / law.sd
+    assert float(law.zscore(60.0)) == pytest.approx(nearest, rel=1e-3)
+    two = stats.gaussian_kde(points)
+    output = as_distribution(two, what="the output")
+    for f, weight in ((Coordinate(index=(1,)), [0, 1]), (Linear([1.0, 2.0]), [1, 2])):
+        law = output.marginal(f)
+        along = stats.gaussian_kde(np.array(weight) @ points)
+        along.set_bandwidth(law.sd / np.std(along.dataset, ddof=1))
+        assert law.cdf(x) == pytest.approx([along.integrate_box_1d(-np.inf, at) for at in x], rel=1e-9)
+        mean, sd = law.moments()
+        # Means of 4000 draws: 5 of their sds, 6e-7; twice the spread would be 30 away.
+        drawn = f.evaluate(output.sample(4000, rng), SEVERAL)
+        assert abs(drawn.mean() - mean) < 5 * sd / 4000**0.5
+    theta = rng.normal(size=(3, 4, 2))
+    assert output.log_density(theta)[1, 2] == pytest.approx(two.logpdf(theta[1, 2])[0])
+
+
+def test_kernels_are_outputs() -> None:
+    """A study whose procedure smooths exact draws takes the exact route, and finds the smoothing."""
+
+    def smooth(belief: Any, y: Any, rng: Any, width: float = 0.2) -> Any:
+        return stats.gaussian_kde(rng.normal(y / 2, 0.5**0.5, 400), bw_method=width)
+
+    def too_smooth(belief: Any, y: Any, rng: Any) -> Any:
+        return smooth(belief, y, rng, 2.0)
+
+    def model(theta: Any, rng: Any) -> Any:
+        return theta + rng.normal()
+
+    near = rt.check(rt.Normal(0, 1), model, smooth, n=200, alpha=1e-6)
+    assert near.verdict is not rt.Verdict.MISCALIBRATED
+    assert near.tests[0].route == "exact"
+    assert rt.check(rt.Normal(0, 1), model, too_smooth, n=200).verdict is rt.Verdict.MISCALIBRATED

@@ -8,9 +8,12 @@ from typing import Any
 
 #: The file of each function.
 _FILES = {
+    "bayesflow": "bayesflow_networks",
     "emcee": "ensembles",
     "numpyro": "numpyro_models",
     "pymc": "pymc_models",
+    "sbi": "sbi_posteriors",
+    "sklearn": "sklearn_models",
 }
 
 __all__ = sorted(_FILES)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import random
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -38,6 +41,36 @@ def seed_of(rng: Generator) -> int:
     True
     """
     return int(rng.integers(2**31 - 1))
+
+
+@contextmanager
+def seeded(rng: Generator) -> Iterator[None]:
+    """Let code that draws from the generators of the process, those of Python, NumPy and torch, follow from rng.
+
+    Afterwards they are as they were. Torch computes on one thread meanwhile: the last bits of a sum depend on how many
+    there are, and a worker may have others.
+
+    Examples
+    --------
+    >>> with seeded(np.random.default_rng(1)):
+    ...     first = random.random()
+    >>> with seeded(np.random.default_rng(1)):
+    ...     first == random.random()
+    True
+    """
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - those of others are what is seeded
+    with ExitStack() as restored:
+        restored.callback(random.setstate, python)
+        restored.callback(np.random.set_state, numpy)
+        random.seed(seed_of(rng))
+        np.random.seed(seed_of(rng))  # noqa: NPY002
+        torch: Any = sys.modules.get("torch")
+        if torch is not None:
+            restored.enter_context(torch.random.fork_rng())
+            restored.callback(torch.set_num_threads, torch.get_num_threads())
+            torch.set_num_threads(1)
+            torch.manual_seed(seed_of(rng))
+        yield
 
 
 def one_behind_the_other(draws: Any) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from .batches import Batch, Repeated, stack
 from .combined import Independent, Mixture
 from .contract import Distribution
-from .conversion import as_chains, as_distribution
+from .conversion import as_distribution, as_named_draws
 from .draws import Draws
 from .elementwise import Beta, Elementwise, Gamma, Normal
 from .gaussian import Gaussian
@@ -22,7 +22,7 @@ __all__ = [
     "Mixture",
     "Normal",
     "Repeated",
-    "as_chains",
     "as_distribution",
+    "as_named_draws",
     "stack",
 ]

@@ -13,15 +13,15 @@ from ..values import Generator
 from .combined import Independent
 from .contract import Distribution, Foreign, Sampling
 from .draws import Draws
-from .frozen import Sampler, ScipyLaw
+from .frozen import Kernels, Sampler, ScipyLaw
 from .gaussian import Gaussian
 
 
 def as_distribution(value: Any, *, what: str, role: Literal["belief", "output"] = "output") -> Any:
     """Turn what a user hands over into a :class:`Distribution`.
 
-    Accepted: anything that meets the contract, a frozen scipy distribution, an array of draws, a dict of either,
-    Markov chains of ArviZ or xarray, and (for beliefs) a function of rng.
+    Accepted: anything that meets the contract, a frozen scipy distribution or kernel density, an array or tensor of
+    draws, a dict of either, a table of draws, Markov chains of ArviZ or xarray, and (for beliefs) a function of rng.
 
     Parameters
     ----------
@@ -46,15 +46,17 @@ def as_distribution(value: Any, *, what: str, role: Literal["belief", "output"] 
     if isinstance(value, Sampling):
         return Foreign(value)
     # Before mappings and arrays, which they are too: taken for one, a chain would be a draw.
-    if (chains := as_chains(value, what=what)) is not None:
-        return chains
+    if (named := as_named_draws(value, what=what)) is not None:
+        return named
     if isinstance(value, Mapping):
         return _from_mapping(value, what, role)
     # scipy is not imported to find out: that takes a second, and who has its distributions has it already.
     if hasattr(value, "rvs"):
         return _from_scipy(value, what)
+    if hasattr(value, "resample") and hasattr(value, "dataset"):
+        return Kernels(value)
     if hasattr(value, "__array__") and np.ndim(value) >= 1:  # xarray, torch, jax
-        return Draws(np.asarray(value))
+        return Draws(value)
     if role == "belief" and callable(value):
         return Sampler(_of_rng(value, what))
     function = ", a function of rng" if role == "belief" else ""
@@ -62,6 +64,31 @@ def as_distribution(value: Any, *, what: str, role: Literal["belief", "output"] 
         f"{what} must be a distribution (ringtrue's, a frozen scipy one, an array of draws{function}, or an object "
         f"with sample and marginal), but {_described(value)} arrived."
     )
+
+
+def as_named_draws(value: Any, *, what: str) -> Draws | None:
+    """Return Markov chains of ArviZ or xarray, or a table of draws; None for anything else."""
+    chains = as_chains(value, what=what)
+    return as_table(value, what=what) if chains is None else chains
+
+
+def as_table(value: Any, *, what: str) -> Draws | None:
+    """Return the draws of a table, such as a DataFrame of pandas, whose columns are parameters; None for anything else.
+
+    The columns "chain" and "draw", as ArviZ writes them, say which chain a row belongs to and where; rows may then come
+    in any order. No library is imported.
+    """
+    if not (hasattr(value, "columns") and hasattr(value, "to_numpy")):
+        return None
+    columns = {str(name): np.asarray(value[name]) for name in value.columns}
+    if not {"chain", "draw"} <= columns.keys():
+        return Draws(columns)
+    chain, draw = columns.pop("chain"), columns.pop("draw")
+    lengths = set(np.unique(chain, return_counts=True)[1].tolist())
+    if len(lengths) != 1:
+        raise InvalidStudy(f"{what} must have equally many draws of every chain, but has {sorted(lengths)}.")
+    order = np.lexsort((draw, chain))
+    return Draws({name: part[order] for name, part in columns.items()}, chains=len(chain) // lengths.pop())
 
 
 def as_chains(value: Any, *, what: str) -> Draws | None:

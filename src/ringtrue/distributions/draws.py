@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..values import Floats, Generator, Numbers, copied, take
+from ..values import Floats, Generator, Numbers, as_array, copied, take
 from .contract import Distribution
 
 
@@ -131,7 +131,7 @@ class Draws(Distribution):
 
 def _as_array(value: Any) -> NDArray[Any]:
     try:
-        return np.asarray(value)
+        return as_array(value)
     except ValueError as error:
         raise ValueError(
             f"Draws needs draws of one shape on axis 0, but a {type(value).__name__} of different shapes arrived."

@@ -434,6 +434,11 @@ def as_study(question: Any, model: Any = None, procedure: Any = None, **settings
     """
     if isinstance(question, Adapted):
         parts = {name: part for name, part in (("model", model), ("procedure", procedure)) if part is not None}
+        if question.joint and "model" in parts:
+            raise InvalidStudy(
+                "this study draws theta and y together, so that a model of theta has no place in it, but model= came; "
+                "give the adapter another simulator."
+            )
         return replace(question, **parts, **settings, parts_put_in=bool(parts)) if parts or settings else question
     if isinstance(question, Study):
         if model is not None or procedure is not None or settings:

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..distributions import Draws, as_chains, as_distribution
+from ..distributions import Draws, as_distribution, as_named_draws
 from ..errors import InvalidStudy
 from ..functions import SEVERAL, BestOf, TestFunction, as_testfunctions, default_family, unasked
 from ..question.study import at_least
-from ..values import Ints, Numbers, take, width
+from ..values import Ints, Numbers, as_array, take, width
 from .block import Block, fitting
 from .record import GROUP, ORDER, Replicates
 from .reducers.weak import reference_size, reference_values
@@ -73,7 +73,7 @@ def replicates_from_draws(
     _need_same_rows({"theta": theta, "draws": draws, "y": y, "weights": weights, "groups": groups, "order": order})
     if groups is not None and order is not None:
         raise InvalidStudy("groups= and order= ask different questions; pass one of them, and one series at a time.")
-    truth = _numeric(theta, "theta")
+    truth = _numeric(_columns(theta, draws), "theta")
     n = _length(truth)
     labels = _groups(groups, n) | ({} if order is None else {ORDER: _places(order, n)})
     draws, chains = _unlabelled(truth, draws, chains)
@@ -203,10 +203,11 @@ def _blocks(recorder: Recorder, truth: Any, outputs: Any, data: Any, said: Any, 
 
 
 def _unlabelled(truth: Any, draws: Any, chains: Any) -> tuple[Any, Any]:
-    """Return a list of posteriors of ArviZ or xarray as arrays, and how many chains; anything else as it is."""
-    if not isinstance(draws, (list, tuple)) or not draws or as_chains(draws[0], what="draws[0]") is None:
+    """Return a list of posteriors of ArviZ, xarray or pandas as arrays, and how many chains; else what came."""
+    # Tables with truths that have no names are the arrays in them.
+    if not _labelled(draws) or (not isinstance(truth, Mapping) and hasattr(draws[0], "columns")):
         return draws, chains
-    found = [as_chains(one, what=f"draws[{i}]") for i, one in enumerate(draws)]
+    found = [as_named_draws(one, what=f"draws[{i}]") for i, one in enumerate(draws)]
     sizes = [one and (one.chains, one.size) for one in found]
     if odd := [i for i, size in enumerate(sizes) if size != sizes[0]]:
         raise InvalidStudy(
@@ -214,14 +215,27 @@ def _unlabelled(truth: Any, draws: Any, chains: Any) -> tuple[Any, Any]:
             f"all) = {sizes[odd[0]]} and number 0 has {sizes[0]}; cut them to the same."
         )
     many = [one for one in found if one is not None]
-    if chains not in (None, many[0].chains):
-        raise InvalidStudy(f"draws say that they are {many[0].chains} chains, but chains={chains!r} arrived.")
+    said = many[0].chains
+    if said is not None and chains not in (None, said):
+        raise InvalidStudy(f"draws say that they are {said} chains, but chains={chains!r} arrived.")
     if not isinstance(truth, Mapping) and not isinstance(many[0].values, Mapping):
-        return np.stack([one.values for one in many]), many[0].chains
+        return np.stack([one.values for one in many]), said or chains
     if not isinstance(truth, Mapping) or not isinstance(many[0].values, Mapping):
         raise InvalidStudy("theta and draws must both have names or neither; pass theta as a dict, {name: array}.")
     names = [name for name in truth if all(name in one.values for one in many)]
-    return {name: np.stack([one.values[name] for one in many]) for name in names}, many[0].chains
+    return {name: np.stack([one.values[name] for one in many]) for name in names}, said or chains
+
+
+def _labelled(draws: Any) -> bool:
+    """Whether draws are a list of things that say themselves what their draws are called."""
+    return isinstance(draws, (list, tuple)) and bool(draws) and as_named_draws(draws[0], what="draws[0]") is not None
+
+
+def _columns(theta: Any, draws: Any) -> Any:
+    """Return a table of truths as named arrays, if draws have names too."""
+    if not hasattr(theta, "columns") or not (isinstance(draws, Mapping) or _labelled(draws)):
+        return theta
+    return {str(name): theta[name] for name in theta.columns}
 
 
 def _one_axis(truth: Any, draws: Any, chains: Any) -> Any:
@@ -366,7 +380,7 @@ def _numeric(value: Any, what: str, *, first: str = "replicates") -> Any:
     if isinstance(value, Mapping):
         return {str(key): _numeric(part, f"{what}[{key!r}]") for key, part in value.items()}
     try:
-        array = np.asarray(value)
+        array = as_array(value)
     except ValueError as error:
         raise InvalidStudy(f"{what} must be an array of numbers, but it cannot be made one: {error}.") from error
     if array.dtype.kind not in "biuf" or array.ndim == 0:
