@@ -11,6 +11,7 @@ _FILES = {
     "emcee": "ensembles",
     "numpyro": "numpyro_models",
     "pymc": "pymc_models",
+    "stan": "stan_programs",
 }
 
 __all__ = sorted(_FILES)
