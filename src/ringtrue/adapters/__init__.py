@@ -8,6 +8,7 @@ from typing import Any
 
 #: The file of each function.
 _FILES = {
+    "dynesty": "nested",
     "emcee": "ensembles",
     "numpyro": "numpyro_models",
     "pymc": "pymc_models",
