@@ -18,7 +18,12 @@ from ringtrue.statistics import uniformity
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: Pages whose snippets need another library, which `make test-libraries` installs.
-LIBRARIES = {"docs/pymc.md": "pymc", "docs/stan.md": "stan"}
+LIBRARIES = {
+    "docs/numpyro.md": "numpyro",
+    "docs/pymc.md": "pymc",
+    "docs/samplers.md": "emcee",
+    "docs/stan.md": "stan",
+}
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
