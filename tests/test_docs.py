@@ -18,7 +18,14 @@ from ringtrue.statistics import uniformity
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: Pages whose snippets need another library, which `make test-libraries` installs.
-LIBRARIES = {"docs/bayesflow.md": "bayesflow", "docs/pymc.md": "pymc", "docs/sbi.md": "sbi"}
+LIBRARIES = {
+    "docs/bayesflow.md": "bayesflow",
+    "docs/numpyro.md": "numpyro",
+    "docs/pymc.md": "pymc",
+    "docs/samplers.md": "emcee",
+    "docs/sbi.md": "sbi",
+    "docs/stan.md": "stan",
+}
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 

@@ -17,6 +17,7 @@ from tests.builders import refusal, says
 
 numpyro = pytest.importorskip("numpyro")
 dist = pytest.importorskip("numpyro.distributions")
+jnp = pytest.importorskip("jax.numpy")
 pytestmark = [pytest.mark.libraries, pytest.mark.filterwarnings("ignore")]
 
 #: Where the line is observed.
@@ -155,6 +156,96 @@ def test_workers_and_stores_give_the_same_bits(study: Any, tmp_path: Path) -> No
         assert np.array_equal(alone.u, other.u)
 
 
+# Wrong models, each beside a right one.
+
+
+def flat(x: Any, used: Any = True, y: Any = None) -> None:
+    """A line with known noise, all or some of whose points are used in the fit."""
+    a = numpyro.sample("a", dist.Normal(0, 1))
+    b = numpyro.sample("b", dist.Normal(0, 1))
+    numpyro.deterministic("end", a + b)
+    numpyro.sample("y", dist.Normal(a + b * x, 0.5).mask(used), obs=y)
+
+
+def guided(x: Any = X, **options: Any) -> Any:
+    """Return the line fitted by a guide without correlations."""
+    guide = numpyro.infer.autoguide.AutoNormal
+    return adapters.numpyro(flat, x, guide=guide, **{"steps": 1000, "draws": 100, **options})
+
+
+@pytest.fixture(scope="module")
+def centred() -> Any:
+    """Return a line whose two parameters are independent given the data, so that this guide can be right."""
+    return guided()
+
+
+def test_guides_are_right_where_they_can_be(centred: Any) -> None:
+    """Independent draws, with the bound; deterministic sites are computed from the draws."""
+    result = rt.check(centred, n=100, seed=1, alpha=1e-6)
+    assert result.verdict is not rt.Verdict.MISCALIBRATED
+    machine = guided(names=["a", "b", "end"], steps=1).machine
+    output = machine.fitted(None, {"y": np.zeros((3, 8))}, np.random.default_rng(1))
+    assert output.iid
+    assert output.diagnostics["ELBO"].shape == (3,)
+    values = output.values
+    assert values["end"] == pytest.approx(values["a"] + values["b"], rel=0, abs=1e-5)
+    assert not np.isclose(values["a"][:, 0], values["a"][:, 1]).any()
+    # The bound is below the log of the evidence of y = 0, N(0, 1 + x x' + 1/4) at 0, and near it after 1000 steps.
+    law = stats.multivariate_normal(np.zeros(8), 1 + np.outer(X, X) + 0.25 * np.eye(8))
+    bound = centred.machine.fitted(None, {"y": np.zeros((100, 8))}, np.random.default_rng(1)).diagnostics["ELBO"]
+    assert bound.mean() == pytest.approx(law.logpdf(np.zeros(8)), abs=0.1)
+
+
+def test_mean_field_and_too_few_steps_are_caught(centred: Any) -> None:
+    """Away from the centre a and b have a correlation of -0.7 or more, which halves the variance of such a guide."""
+    shifted = rt.check(guided(X + 1.5), n=100)
+    assert shifted.verdict is rt.Verdict.MISCALIBRATED
+    assert "over-confident" in shifted.sentence
+    assert rt.check(centred, procedure=guided(steps=20).machine.fitted, n=100).verdict is rt.Verdict.MISCALIBRATED
+
+
+def test_ignored_data_are_seen_through_the_log_likelihood(centred: Any) -> None:
+    """The posterior of the four inner points is calibrated; the log-likelihood of all eight sees that it is another."""
+    half = guided(used=np.abs(X) < 0.5).machine
+    wrong = rt.check(centred, procedure=half.fitted, n=200, alpha=1e-6)
+    assert wrong.verdict is not rt.Verdict.MISCALIBRATED
+    assert "NOT THE EXACT POSTERIOR" in wrong.sentence
+
+
+def test_wrong_priors_and_swapped_indices_are_caught(study: Any) -> None:
+    """Truths four times as wide as the prior; slopes that the simulator has the other way round."""
+    wide = {"slope": rt.Normal(np.zeros(2), np.full(2, 4.0)), "sd": stats.halfnorm(scale=0.5)}
+    assert rt.check(study, truth=wide, n=80).verdict is rt.Verdict.MISCALIBRATED
+
+    def swapped(theta: Any, rng: Any) -> Any:
+        return study.machine.simulate({**theta, "slope": theta["slope"][:, ::-1]}, rng)
+
+    assert rt.check(study, model=swapped, n=80).verdict is rt.Verdict.MISCALIBRATED
+
+
+class Forgetful(dist.HalfNormal):  # type: ignore[misc, name-defined]
+    """A prior that was written for log(sd), without the Jacobian."""
+
+    def log_prob(self, value: Any) -> Any:
+        """Return the log density of sd taken for that of log(sd)."""
+        return super().log_prob(value) - jnp.log(value)
+
+
+def forgetful(x: Any, y: Any = None) -> None:
+    """The line with the prior that forgets."""
+    slope = numpyro.sample("slope", dist.Normal(0, 1).expand([2]).to_event(1))
+    sd = numpyro.sample("sd", Forgetful(0.5))
+    numpyro.sample("y", dist.Normal(slope[(x > 0).astype(int)] * x, sd), obs=y)
+
+
+def test_a_missing_jacobian_is_caught(study: Any) -> None:
+    """One factor of 1/sd too many makes sd too small by a quarter of its posterior sd."""
+    wrong = adapters.numpyro(forgetful, X, draws=100, warmup=150, batch=40).machine
+    result = rt.check(study, procedure=wrong.fitted, n=800)
+    assert result.verdict is rt.Verdict.MISCALIBRATED
+    assert "sd is" in result.sentence
+
+
 def test_sites_may_have_other_names_than_their_keywords() -> None:
     """With observed={site: keyword}, and kernels of one's own; others than HMC have nothing to say."""
 
@@ -204,3 +295,7 @@ def test_what_has_no_prior_draws_is_refused() -> None:
     says(refusal(lambda: adapters.numpyro(prior(dist.Normal()), observed=["z"], z=None)), "z")
     says(refusal(lambda: adapters.numpyro(prior(dist.Normal()), names=["nu"])), "'nu'")
     says(refusal(lambda: adapters.numpyro(prior(dist.Normal()), chains=1)), "chains")
+    guide = numpyro.infer.autoguide.AutoNormal
+    says(refusal(lambda: adapters.numpyro(prior(dist.Normal()), guide=guide, kernel=lambda m: m)), "kernel=", "guide=")
+    says(refusal(lambda: adapters.numpyro(prior(dist.Normal()), guide=guide(prior(dist.Normal())))), "class", "partial")
+    says(refusal(lambda: adapters.numpyro(prior(dist.Poisson(2.0)), guide=guide)), "discrete", "mu")

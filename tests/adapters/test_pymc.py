@@ -110,6 +110,31 @@ def test_eight_schools_centred_is_a_result() -> None:
     assert result.replicates.lost == 0
 
 
+def test_advi_is_compiled_once_and_starts_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second dataset compiles nothing, and leaves nothing behind: the first, fitted again, gives the same bits."""
+    from pytensor.compile.function.types import FunctionMaker
+
+    machine = adapters.pymc(regression(), sampler="advi", n=100, draws=20, names=["sd", "ratio"]).machine
+    one, other = ({"y": np.full(8, value)} for value in (0.0, 9.0))
+    before = machine.fitted(None, one, np.random.default_rng(1))
+
+    def refused(*parts: Any, **settings: Any) -> None:
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(FunctionMaker, "__init__", refused)
+    between = machine.fitted(None, other, np.random.default_rng(2))
+    after = machine.fitted(None, one, np.random.default_rng(1))
+    assert before.iid
+    assert before.values["slope"].shape == (20, 2)
+    slope, ratio = after.values["slope"], after.values["ratio"]
+    assert ratio == pytest.approx(slope[:, 0] - slope[:, 1], rel=1e-12)
+    for name, part in before.values.items():
+        assert np.array_equal(part, after.values[name])
+        assert not np.isclose(part, between.values[name]).any()
+    # Data that are nine times the noise away from the model have a far lower bound.
+    assert between.diagnostics["ELBO"] < before.diagnostics["ELBO"] - 10
+
+
 def test_same_model_built_again_has_the_same_identity() -> None:
     """In this process and in another; a constant or an option that changes, changes it."""
     code = (
@@ -152,3 +177,4 @@ def test_what_has_no_prior_draws_is_refused() -> None:
     says(refusal(lambda: adapters.pymc(nothing)), "observed")
     says(refusal(lambda: adapters.pymc(regression(), observed=["z"])), "'z'")
     says(refusal(lambda: adapters.pymc(regression(), sampler="gibbs")), "gibbs")
+    says(refusal(lambda: adapters.pymc(regression(), sampler="advi", method="svgd")), "'method'", "leave it out")

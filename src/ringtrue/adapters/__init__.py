@@ -9,11 +9,13 @@ from typing import Any
 #: The file of each function.
 _FILES = {
     "bayesflow": "bayesflow_networks",
+    "dynesty": "nested",
     "emcee": "ensembles",
     "numpyro": "numpyro_models",
     "pymc": "pymc_models",
     "sbi": "sbi_posteriors",
     "sklearn": "sklearn_models",
+    "stan": "stan_programs",
 }
 
 __all__ = sorted(_FILES)

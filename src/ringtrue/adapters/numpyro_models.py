@@ -7,10 +7,10 @@ prior draws is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,9 @@ def numpyro(
     observed: Iterable[str] | Mapping[str, str] = ("y",),
     names: Iterable[str] | None = None,
     kernel: Callable[[Any], Any] | None = None,
+    guide: Callable[..., Any] | None = None,
+    optimizer: Any = None,
+    steps: int = 2000,
     warmup: int = 300,
     draws: int = 300,
     chains: int = 2,
@@ -66,8 +69,14 @@ def numpyro(
         Which sites are asked about; left out, all that are sampled. Deterministic ones may be among them.
     kernel
         Makes the sampler of a model, as ``functools.partial(NUTS, target_accept_prob=0.9)`` does; left out, NUTS.
+    guide
+        For variational inference in place of a sampler: a class that makes the guide of a model, such as ``AutoNormal``
+        or a ``functools.partial`` of it, or a function that is the guide and takes what the model takes.
+    optimizer, steps
+        Of variational inference; left out, ``numpyro.optim.Adam(0.01)``.
     warmup, draws, chains
-        Of the sampler; at least two chains, each the reference for the others.
+        Of the sampler; at least two chains, each the reference for the others. A guide has ``draws`` independent
+        draws.
     batch
         Datasets that are fitted side by side. All wait for the slowest of them, so that more than a few hundred do not
         pay.
@@ -93,13 +102,17 @@ def numpyro(
     keywords = {str(name): str(key) for name, key in _pairs(observed)}
     call = Call(model, args, kwargs, keywords)
     free, known = _sites(call)
-    if kernel is None:
+    if kernel is None and (guide is None or _makes_guides(guide)):
         _refuse_discrete(known, free)
     asked = tuple(names or free)
     if wrong := [name for name in asked if name not in known or name in keywords]:
         raise InvalidStudy(f"names= must name sites of the model that are no data, but {wrong[0]!r} arrived.")
-    sampler = Sampler(kernel, at_least(0, "warmup", warmup), at_least(1, "draws", draws), chains)
-    machine = Machine(call, free, asked, sampler)
+    at_least(1, "draws", draws)
+    if guide is None:
+        machine = Machine(call, free, asked, Sampler(kernel, at_least(0, "warmup", warmup), draws, chains))
+    else:
+        _refuse_guide(guide, kernel)
+        machine = Machine(call, free, asked, Variational(guide, optimizer, at_least(1, "steps", steps), draws))
     shapes = {name: np.shape(known[name]["value"]) for name in asked}
     entries = [Coordinate(name, index) for name in asked for index in product(*map(range, shapes[name]))]
     return NumPyroStudy(
@@ -160,12 +173,101 @@ class Call:
 
 @dataclass(frozen=True, eq=False)
 class Sampler:
-    """How a model is fitted."""
+    """How a model is fitted by Markov chains."""
 
     kernel: Callable[[Any], Any] | None
     warmup: int
     draws: int
     chains: int
+
+    @property
+    def identity(self) -> str:
+        """All of it."""
+        return f"{described(self.kernel)} {(self.warmup, self.draws, self.chains)}"
+
+    @property
+    def kind(self) -> dict[str, Any]:
+        """What the draws are."""
+        return {"chains": self.chains}
+
+    def run(self, call: Call, names: Sequence[str], key: Any, y: Mapping[str, Any]) -> tuple[Any, Any]:
+        """Return the draws of one chain for one dataset, and what the sampler says of itself."""
+        from numpyro.infer import HMC, MCMC, NUTS
+
+        kernel = (self.kernel or NUTS)(call.model)
+        mcmc = MCMC(kernel, num_warmup=self.warmup, num_samples=self.draws, progress_bar=False)
+        told = ("diverging", "num_steps", "accept_prob") if isinstance(kernel, HMC) else ()
+        mcmc.run(key, *call.args, **call.options(y), extra_fields=told)
+        drawn, said = mcmc.get_samples(), mcmc.get_extra_fields()
+        return {name: drawn[name] for name in names}, {name: said[name] for name in told}
+
+    def diagnostics(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a number for each dataset, from what was said in each draw of its chains."""
+        return {name: reduced(said[key]) for name, key, reduced in _SAID if key in said}
+
+
+@dataclass(frozen=True, eq=False)
+class Variational:
+    """How a model is fitted by a guide."""
+
+    guide: Callable[..., Any]
+    optimizer: Any
+    steps: int
+    draws: int
+
+    #: One fit per dataset.
+    chains = 1
+    kind: ClassVar[dict[str, Any]] = {"iid": True}
+
+    @property
+    def identity(self) -> str:
+        """All of it."""
+        return f"{described(self.guide)} {described(self.optimizer)} {(self.steps, self.draws)}"
+
+    def run(self, call: Call, names: Sequence[str], key: Any, y: Mapping[str, Any]) -> tuple[Any, Any]:
+        """Return draws of the guide after the last step, and the evidence lower bound."""
+        import jax
+        from numpyro.infer import SVI, Predictive, Trace_ELBO
+        from numpyro.optim import Adam
+
+        first, second, third = jax.random.split(key, 3)
+        guide = self.guide(call.model) if _makes_guides(self.guide) else self.guide
+        svi = SVI(call.model, guide, self.optimizer or Adam(0.01), Trace_ELBO())
+        options = call.options(y)
+        found = svi.run(first, self.steps, *call.args, progress_bar=False, **options)
+        drawn = Predictive(guide, params=found.params, num_samples=self.draws, parallel=True)(
+            second, *call.args, **options
+        )
+        if computed := [name for name in names if name not in drawn]:
+            rest = Predictive(call.model, drawn, params=found.params, return_sites=computed, parallel=True)
+            drawn = {**drawn, **rest(third, *call.args, **options)}
+        # One step's bound is noisy: the last tenth of them, on average.
+        bound = -found.losses[-max(self.steps // 10, 1) :].mean()
+        return {name: drawn[name] for name in names}, {"ELBO": bound}
+
+    def diagnostics(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the bound of each dataset."""
+        return {"ELBO": said["ELBO"][:, 0]}
+
+
+def _makes_guides(guide: Any) -> bool:
+    """Whether something makes the guide of a model, and is not one itself."""
+    return isinstance(guide, type) or isinstance(getattr(guide, "func", None), type)
+
+
+def _refuse_guide(guide: Any, kernel: Any) -> None:
+    from numpyro.infer.autoguide import AutoGuide
+
+    if kernel is not None:
+        raise InvalidStudy(
+            "a model is fitted by a sampler or by a guide, but kernel= and guide= arrived; leave one out."
+        )
+    if isinstance(guide, AutoGuide) or not callable(guide):
+        name = type(guide).__name__
+        raise InvalidStudy(
+            f"guide= must be a class that makes guides or a function that is one, but a {name} arrived; pass the class "
+            f"itself, or functools.partial of it with its options."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +308,7 @@ class Machine(Identified):
         call: Call,
         free: Sequence[str],
         names: Sequence[str],
-        sampler: Sampler,
+        sampler: Sampler | Variational,
         given: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
         import jax
@@ -223,13 +325,12 @@ class Machine(Identified):
         """The model's source and what it reaches, its arguments, what is asked, and how it is fitted."""
         import jax
 
-        call, sampler = self.call, self.sampler
+        call = self.call
         given = jax.tree.map(
             lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, (call.args, call.kwargs)
         )
-        parts = [call.model, *given, dict(call.keywords), sampler.kernel, self.given]
-        settings = (sampler.warmup, sampler.draws, sampler.chains, self.names, self.bits64)
-        return f"{[described(part) for part in parts]} {settings}"
+        parts = [call.model, *given, dict(call.keywords), self.given]
+        return f"{[described(part) for part in parts]} {self.sampler.identity} {(self.names, self.bits64)}"
 
     @property
     def _drawn(self) -> list[str]:
@@ -297,29 +398,19 @@ class Machine(Identified):
             many = len(next(iter(y.values())))
             keys = jax.random.split(jax.random.PRNGKey(seed), (self.sampler.chains, many))
             # Chain by chain: all that run side by side wait for the slowest, and twice as many wait longer.
-            each = jax.lax.map(lambda some: jax.vmap(self._chain)(some, y), keys)
+            each = jax.lax.map(lambda some: jax.vmap(self._one)(some, y), keys)
             return jax.tree.map(lambda part: jax.numpy.swapaxes(part, 0, 1), each)
 
         return jax.jit(fitted)  # type: ignore[no-any-return]
 
-    def _chain(self, key: Any, y: Mapping[str, Any]) -> tuple[Any, Any]:
-        """Return the draws of one chain for one dataset, and what the sampler says of itself."""
-        from numpyro.infer import HMC, MCMC, NUTS
-
-        call, sampler = self.call, self.sampler
-        kernel = (sampler.kernel or NUTS)(self._fitted_model)
-        mcmc = MCMC(kernel, num_warmup=sampler.warmup, num_samples=sampler.draws, progress_bar=False)
-        told = ("diverging", "num_steps", "accept_prob") if isinstance(kernel, HMC) else ()
-        mcmc.run(key, *call.args, **call.options(y), extra_fields=told)
-        drawn, said = mcmc.get_samples(), mcmc.get_extra_fields()
-        return {name: drawn[name] for name in self._drawn}, {name: said[name] for name in told}
+    def _one(self, key: Any, y: Mapping[str, Any]) -> tuple[Any, Any]:
+        return self.sampler.run(replace(self.call, model=self._fitted_model), self._drawn, key, y)
 
     def fitted(self, belief: Any, y: Mapping[str, Any], rng: Generator) -> Draws:
         """Return draws of the posteriors of a batch of datasets."""
         drawn, said = self._computed(self._fit, seed_of(rng), {name: y[name] for name in self.call.keywords})
         values = {name: _draws_first(array) for name, array in drawn.items()}
-        diagnostics = {name: reduced(said[key]) for name, key, reduced in _SAID if key in said}
-        return Draws(values, chains=self.sampler.chains, diagnostics=diagnostics)
+        return Draws(values, diagnostics=self.sampler.diagnostics(said), **self.sampler.kind)
 
     # The log-likelihood.
 
@@ -431,6 +522,6 @@ def _refuse(site: Mapping[str, Any]) -> None:
 def _refuse_discrete(known: Mapping[str, Any], free: Sequence[str]) -> None:
     if wrong := [name for name in free if known[name]["fn"].support.is_discrete]:
         raise InvalidStudy(
-            f"NUTS cannot draw {wrong[0]!r}, which is discrete; pass a kernel= that can, such as "
+            f"NUTS and guides cannot draw {wrong[0]!r}, which is discrete; pass a kernel= that can, such as "
             f"lambda model: DiscreteHMCGibbs(NUTS(model))."
         )

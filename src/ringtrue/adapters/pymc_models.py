@@ -58,7 +58,8 @@ def pymc(
         Which variables are asked about; left out, all free ones. Deterministics may be among them.
     sampler
         "nuts" (nutpie's if it is installed and the model has no discrete variables, else PyMC's own choice), "pymc"
-        (that choice in any case), "advi" or "smc". Only nutpie's is compiled once; the others compile for every fit.
+        (that choice in any case), "advi" or "smc". Those of nutpie and ADVI are compiled once; the others compile for
+        every fit. ADVI takes one option, ``n``, its number of steps.
     draws, tune, chains
         Of the sampler. Variational fits have ``draws`` independent draws and no chains.
     seed
@@ -82,6 +83,8 @@ def pymc(
         raise InvalidStudy(f"sampler must be one of {', '.join(_SAMPLERS)}, but {sampler!r} arrived.")
     chosen = tuple(observed or (rv.name for rv in model.observed_RVs))
     asked = tuple(names or (rv.name for rv in model.free_RVs))
+    if sampler == "advi" and (wrong := [name for name in options if name != "n"]):
+        raise InvalidStudy(f"ADVI takes the option n, its number of steps, but {wrong[0]!r} arrived; leave it out.")
     fit = Fit(sampler, draws, tune, chains, dict(options))
     _refuse(model, chosen, asked)
     machine = Machine(model, chosen, asked, fit)
@@ -237,6 +240,8 @@ class Machine(Identified):
         """Return draws of the posterior of one dataset."""
         if self.fit.sampler == "nuts" and self._nutpie is not None:
             return self._by_nutpie(y, seed_of(rng))
+        if self.fit.sampler == "advi":
+            return self._by_advi(y, seed_of(rng))
         return self._by_pymc(y, seed_of(rng))
 
     @cached_property
@@ -266,21 +271,54 @@ class Machine(Identified):
         )
         return self._draws(trace)
 
+    def _fill(self, y: Mapping[str, Any]) -> None:
+        """Put data into the slots."""
+        for name in self.observed:
+            self.model.rvs_to_values[self.model[name]].set_value(
+                np.asarray(y[name], dtype=self.model[name].dtype), borrow=False
+            )
+
+    @cached_property
+    def _advi(self) -> tuple[Callable[[], Any], list[tuple[Any, Any]], Callable[..., Any], Callable[..., Any]]:
+        """A step of ADVI, all that it changes as it was at first, draws of what it finds, and these untransformed."""
+        import pymc as pm
+
+        model = self.model
+        with model:
+            found = pm.ADVI()
+            step = found.objective.step_function(score=True)
+            drawn = found.approx.sample_dict_fn
+            outputs = {value.name: value for value in model.unobserved_value_vars}
+            back = model.compile_fn(
+                [outputs[name] for name in self._drawn], inputs=model.value_vars, on_unused_input="ignore"
+            )
+        slots = [model.rvs_to_values[model[name]] for name in self.observed]
+        held = [(one, one.get_value(borrow=False)) for one in step.get_shared() if one not in slots]
+        return step, held, drawn, back
+
+    def _by_advi(self, y: Mapping[str, Any], seed: int) -> Draws:
+        step, held, drawn, back = self._advi
+        self._fill(y)
+        for one, value in held:
+            random = isinstance(value, np.random.Generator)
+            one.set_value(np.random.default_rng(seed) if random else value, borrow=False)
+        steps = int(self.fit.options.get("n", 10_000))
+        losses = [float(step()) for _ in range(steps)]
+        points = drawn(self.fit.draws, random_seed=seed)
+        rows = [back({name: part[i] for name, part in points.items()}) for i in range(self.fit.draws)]
+        values = {name: np.stack(part) for name, part in zip(self._drawn, zip(*rows, strict=True), strict=True)}
+        # One step's bound is noisy: the last tenth of them, on average.
+        return Draws(values, iid=True, diagnostics={"ELBO": -float(np.mean(losses[-max(steps // 10, 1) :]))})
+
     def _by_pymc(self, y: Mapping[str, Any], seed: int) -> Draws:
         import logging
 
         import pymc as pm
 
-        for name in self.observed:
-            self.model.rvs_to_values[self.model[name]].set_value(
-                np.asarray(y[name], dtype=self.model[name].dtype), borrow=False
-            )
+        self._fill(y)
         quiet: dict[str, Any] = {"random_seed": seed, "progressbar": False, **self.fit.options}
         logging.getLogger("pymc").setLevel(logging.ERROR)
         with self.model:
-            if self.fit.sampler == "advi":
-                found = pm.fit(method="advi", **quiet)
-                return Draws(self._values(found.sample(self.fit.draws, random_seed=seed).posterior), iid=True)
             if self.fit.sampler == "smc":
                 trace = pm.sample_smc(draws=self.fit.draws, chains=self.fit.chains, cores=1, **quiet)
                 return self._draws(trace)

@@ -18,7 +18,7 @@ from ..errors import InvalidStudy
 from ..question.study import Study
 from ..streams import Streams
 from ..values import Floats, entries, leading_shape, stack_values, take
-from .chains import agreement
+from .chains import effective_size, split
 
 #: Autocorrelation times between two truths of one chain. The correlation of a chain that forgets exponentially falls by
 #: exp(-2) in each: at three of them, 0.0025 is left, which adds half a percent to the variance of a mean.
@@ -102,6 +102,6 @@ def _slowest(numbers: Floats, chains: int) -> float:
     draws, outputs, _ = numbers.shape
     both = np.concatenate([numbers, np.square(numbers - numbers.mean(axis=0))], axis=2)
     rows = np.moveaxis(both, 0, -1).reshape(-1, chains, draws // chains)
-    times = draws / agreement(rows)[1].reshape(outputs, -1)
+    times = draws / effective_size(split(rows)).reshape(outputs, -1)
     known = times[:, np.isfinite(times).all(axis=0)].mean(axis=0)  # outputs are of the same data
     return float(known.max(initial=-np.inf)) if known.size else math.inf
