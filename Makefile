@@ -36,7 +36,7 @@ test-oldest: .venv-oldest/.tools
 # The site is in site/; search needs a server: python -m http.server --directory site
 # The heavy friends, in an environment of their own: adapters are tested with the libraries themselves.
 test-libraries: .venv-libraries/.tools
-	.venv-libraries/bin/python -m pytest -n 0 -m libraries tests/adapters tests/test_docs.py
+	.venv-libraries/bin/python -m pytest -n 2 --dist loadfile -m libraries tests/adapters tests/test_docs.py
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
