@@ -112,7 +112,7 @@ def test_eight_schools_centred_is_a_result() -> None:
 
 def test_advi_is_compiled_once_and_starts_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second dataset compiles nothing, and leaves nothing behind: the first, fitted again, gives the same bits."""
-    from pytensor.compile.function.types import FunctionMaker
+    from pytensor.compile import FunctionMaker
 
     machine = adapters.pymc(regression(), sampler="advi", n=100, draws=20, names=["sd", "ratio"]).machine
     one, other = ({"y": np.full(8, value)} for value in (0.0, 9.0))
