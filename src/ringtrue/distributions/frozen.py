@@ -13,7 +13,7 @@ from scipy import special
 from ..functions import Coordinate, Distance, Linear, TestFunction
 from ..values import Floats, Generator, stack_values
 from .contract import Distribution
-from .laws import Folded, Law
+from .laws import Folded, Law, score_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +102,7 @@ class KernelLaw(Law):
 
     def zscore(self, x: ArrayLike) -> Floats:
         """Return the normal score of x, from whichever tail is small."""
-        lower, upper = self.log_tails(x)
-        scores = special.ndtri_exp(np.minimum(lower, upper))
-        return np.asarray(np.where(lower < upper, scores, -scores))
+        return score_of(*self.log_tails(x))
 
     def sample(self, m: int, rng: Generator) -> Floats:
         """Return m draws on axis 0."""

@@ -242,10 +242,7 @@ class MixtureLaw(Law):
 
     def zscore(self, x: ArrayLike) -> Floats:
         """Return the normal score of x, from whichever tail is small."""
-        # From logarithms, because outputs that miss by forty sd must keep their size instead of becoming infinite.
-        lower, upper = self.log_tails(x)
-        scores = special.ndtri_exp(np.minimum(lower, upper))
-        return np.asarray(np.where(lower < upper, scores, -scores))
+        return score_of(*self.log_tails(x))
 
     def _average(self, name: str, x: ArrayLike) -> Floats:
         total = np.zeros(())
@@ -310,3 +307,17 @@ def _columns(pairs: Sequence[tuple[Floats, Floats] | None]) -> tuple[Floats, Flo
         return None
     first, second = zip(*known, strict=True)
     return np.array(first, float).ravel(), np.array(second, float).ravel()
+
+
+def score_of(lower: Floats, upper: Floats) -> Floats:
+    """Return the normal score of a place from the logarithms of both tails beyond it.
+
+    From logarithms, because outputs that miss by forty sd must keep their size instead of becoming infinite.
+
+    Examples
+    --------
+    >>> float(score_of(np.log(0.975), np.log(0.025)).round(2))
+    1.96
+    """
+    scores = special.ndtri_exp(np.minimum(lower, upper))
+    return np.asarray(np.where(lower < upper, scores, -scores))
