@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ringtrue as rt
-from ringtrue.question.study import as_study
+from ringtrue.question.study import Adapted, as_study
 from ringtrue.values import Generator
 from tests.builders import BELIEF, SD, noisy, posterior, refusal, says, too_narrow
 
@@ -248,3 +248,12 @@ def test_what_cannot_be_seeded_is_declared() -> None:
         assert result.pvalue > 1e-9
         assert not result.replicates.header.reproducible
     assert rt.run(rt.Study(BELIEF, noisy, posterior), n=5, progress="off").header.reproducible
+
+
+def test_parts_that_were_put_in_are_not_forgotten() -> None:
+    """An adapter's own parts are known to repeat themselves; parts of the user's are not, whatever is set later."""
+    adapted = Adapted(rt.Normal(0, 1), lambda theta: theta, lambda mu0, y: rt.Normal(y, 1))
+    assert as_study(adapted, seed=3).repeats_itself
+    own = as_study(adapted, lambda theta: 2 * theta)
+    assert not own.repeats_itself
+    assert not as_study(own, seed=3).repeats_itself

@@ -439,7 +439,8 @@ def as_study(question: Any, model: Any = None, procedure: Any = None, **settings
                 "this study draws theta and y together, so that a model of theta has no place in it, but model= came; "
                 "give the adapter another simulator."
             )
-        return replace(question, **parts, **settings, parts_put_in=bool(parts)) if parts or settings else question
+        put_in = question.parts_put_in or bool(parts)
+        return replace(question, **parts, **settings, parts_put_in=put_in) if parts or settings else question
     if isinstance(question, Study):
         if model is not None or procedure is not None or settings:
             extra = [
