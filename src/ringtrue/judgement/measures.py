@@ -27,7 +27,7 @@ from ..statistics.effects.intervals import clopper_pearson
 from ..statistics.effects.spread import HUGE
 from ..statistics.groups import grouped_distance, grouped_share, grouped_spreads_and_biases
 from ..values import Floats
-from . import chains, groups
+from . import averages, chains, groups
 from .column import Column, columns_of, strong_columns
 from .levels import stream
 from .result import Result
@@ -130,7 +130,8 @@ def judged(replicates: Replicates, alpha: float, tolerance: Tolerance) -> tuple[
             is_in = within(one, other, tolerance)
             # Whether probabilities of few values are right does not show in spread and bias of ranks.
             rows.append(replace(m, f=column.name, within="open" if column.few_valued and is_in == "yes" else is_in))
-    return tuple(rows)
+    of_all = averages.sizes(replicates, alpha)
+    return (*rows, *(replace(m, within=within(one, other, tolerance)) for m, one, other in of_all))
 
 
 def _ends(alpha: float) -> tuple[float, float]:

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ..judgement.averages import KINDS
 from ..judgement.groups import one_of_each
 from ..judgement.levels import TestRow
 from ..judgement.result import Result
@@ -72,8 +73,14 @@ def _chosen(result: Result, f: Any, averaged: TestRow | None) -> Chosen:
         found = choose(result, f, most=_SHOWN)
         return Chosen(found.replicates, found.columns[:_SHOWN], found.left_out)
     # The joint test says that coordinates are off together, which only pairs of them can show.
-    joint = averaged.kind == "joint"
+    joint = _of_pairs(averaged, result)
     return choose(result, None, most=_PAIRED if joint else _SHOWN, by=AVERAGED, kind="coordinate" if joint else "")
+
+
+def _of_pairs(averaged: TestRow, result: Result) -> bool:
+    """Whether a test saw several coordinates together; of one it is shown like any test of one function."""
+    coordinates = sum(function.kind == "coordinate" for function in result.replicates.functions)
+    return averaged.kind in ("joint", *KINDS) and coordinates > 1
 
 
 def _names(chosen: Chosen) -> list[str]:
@@ -89,7 +96,7 @@ def _which(chosen: Chosen, averaged: TestRow | None) -> str:
 def _draw_top(top: Any, result: Result, chosen: Chosen, averaged: TestRow | None) -> None:
     """Draw the pictures of the level that rejects."""
     names = _names(chosen)
-    if averaged is not None and averaged.kind == "joint":
+    if averaged is not None and _of_pairs(averaged, result):
         pairs_with_belief(top.subplots(len(names), len(names), squeeze=False), chosen)
         return
     pictures = (pit_histogram, ecdf_difference) if averaged is None else (data_averaged, pit_histogram)

@@ -56,6 +56,7 @@ MEANINGS = {
     "interval skill": "improvement on the belief in interval score",
     "correlation": "of the output's mean with the truth",
     "weak KS distance": "between the outputs averaged over data and the belief",
+    "weak correlation error": "of the rank correlation of two entries that may be off by most, averaged over data",
     "largest |log spread|": "over the test functions, with an interval that holds for all of them",
     "largest |bias|": "the same of the bias",
     "largest KS distance": "the same of the KS distance",

@@ -11,7 +11,7 @@ from ...replicates.record import Header, Replicates
 from ...statistics import twosample
 from ...statistics.effects import Interval
 from ...values import Floats
-from .. import groups
+from .. import averages, groups
 from ..column import Column, column_named, columns_of, strong_columns
 from . import Evidence, Level, TestRow, combined, row_of, stream, uniform
 
@@ -20,10 +20,17 @@ if TYPE_CHECKING:
 
 #: Points per sample of the joint test; its cost grows with the square.
 _JOINT = 1000
+#: Shares of the level's budget: averages over draws, single test functions at one draw, and the joint law at one draw,
+#: which sees the least of the usual errors and the most of unusual ones.
+_AVERAGES, _SINGLE, _LAW = 0.7, 0.2, 0.1
+
+
+#: Kinds of rows that no size describes.
+_WITHOUT = ("joint", averages.UNSIZED)
 
 
 class Weak(Level):
-    """One draw of every output against the belief."""
+    """Averages over the draws of every output, and one draw of each, against the belief."""
 
     name, order, implied, share, blunt = "weak", 4, 4, 0.2, True
     null = "draws of the output, averaged over data, follow the belief"
@@ -32,7 +39,7 @@ class Weak(Level):
     )
 
     def evidence(self, replicates: Replicates, test: str) -> Evidence | None:
-        """Test every function of theta alone at one draw of each output, and all coordinates at once."""
+        """Test averages over all draws, every function of theta alone at one draw, and all coordinates at once."""
         rows: list[TestRow] = []
         notes: list[str] = []
         for column in strong_columns(replicates):
@@ -50,27 +57,39 @@ class Weak(Level):
                 notes.append(
                     f"weak level of {column.name!r} not tested: replicates were lost and mu0 has no exact law of it."
                 )
-        rows += _jointly(groups.one_of_each(replicates)) if not replicates.lost else []
-        return combined(self.name, rows, notes) if rows else Evidence(self.name, (), 1.0, tuple(notes))
+        joint = _jointly(groups.one_of_each(replicates)) if not replicates.lost else []
+        if replicates.lost and averages.AVERAGES in replicates.arrays:
+            notes.append("weak level of all coordinates together not tested: replicates were lost.")
+        found = averages.averages_of(replicates)
+        every = [*rows, *joint, *([] if found is None else [_averaged(self.name, found)])]
+        if not every:
+            return Evidence(self.name, (), 1.0, tuple(notes))
+        return combined(self.name, every, notes, weights=None if found is None else _shares(len(rows), len(joint)))
 
     def lacks(self, header: Header) -> str | None:
         """Return what a run lacks; given observed data the belief is the procedure's own output, so there is none."""
         return None if header.of_output else self.untested
 
     def sizes(self, row: TestRow, measures: Sequence[Interval]) -> list[Interval]:
-        """Return the distance from the belief; of a test of all entries at once there is none."""
-        return [] if row.kind == "joint" else [m for m in measures if m.f == row.f and m.name == "weak KS distance"]
+        """Return the distance from the belief; of averages those of all functions, and the error of a correlation.
+
+        Of the joint law there is none.
+        """
+        if row.kind == averages.SIZED:
+            return [m for m in measures if m.name in ("weak KS distance", averages.CORRELATION)]
+        return [] if row.kind in _WITHOUT else [m for m in measures if m.f == row.f and m.name == "weak KS distance"]
 
     def scores(self, row: TestRow, replicates: Replicates) -> Floats | None:
         """Return where draws of the outputs lie in the belief, if its law is known."""
-        column = None if row.kind == "joint" else column_named(replicates, row.f)
+        column = None if row.kind in (*_WITHOUT, *averages.KINDS) else column_named(replicates, row.f)
         return None if column is None or column.weak is None else column.array("weak_z")
 
     def complaint(self, row: TestRow, findings: Findings) -> str:
         """Say how the outputs, averaged over data, differ from the belief."""
+        from ..sentences.averages import of_averages
         from ..sentences.miscalibrated import of_belief
 
-        return of_belief(row, findings)
+        return of_averages(findings) if row.kind in averages.KINDS else of_belief(row, findings)
 
 
 def _tested(column: Column, test: str) -> Any:
@@ -79,6 +98,19 @@ def _tested(column: Column, test: str) -> Any:
     if column.groups is not None and column.weak is not None:
         return groups.test(column, z, lambda one: _tested(one, test), smooth=test == "combination", draws=None)
     return uniform(column.weak, z, draws=None, test=test, lost=column.lost)
+
+
+def _averaged(level: str, found: averages.Averages) -> TestRow:
+    """Return the row of the test of averages."""
+    test, n = found.tested, found.replicates.n
+    p = test.pvalue
+    return TestRow(level, found.title, test.method, test.statistic, p, p, "draws, controlled by truths", n, found.kind)
+
+
+def _shares(single: int, joint: int) -> list[float]:
+    """Return the shares of single test functions, of the joint law if it was tested, and of averages."""
+    every = [*(_SINGLE / single for _ in range(single)), *(_LAW for _ in range(joint)), _AVERAGES]
+    return [share / sum(every) for share in every]
 
 
 def _jointly(replicates: Replicates) -> list[TestRow]:

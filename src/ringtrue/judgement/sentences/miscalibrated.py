@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 from ...statistics.effects import Interval
+from ..averages import KINDS as AVERAGED
 from ..column import Column, column_named
 from ..diagnosis import Diagnosis, Kind, diagnose
 from ..levels import ADDED, Evidence, TestRow, levels
@@ -38,8 +39,8 @@ _RARE = 0.01
 _SLOPE = 0.1
 #: How many further test functions are described.
 _DESCRIBED = 2
-#: Kinds of functions of all entries: those of the default family, and the joint weak test. They are off if an entry is.
-_OF_ENTRIES = (*ADDED, "joint")
+#: Kinds of functions of all entries: those of the default family, and joint weak tests. They are off if an entry is.
+_OF_ENTRIES = (*ADDED, "joint", *AVERAGED)
 
 
 def miscalibrated(findings: Findings) -> str:

@@ -1,0 +1,138 @@
+"""Means, spreads and correlations of the outputs, averaged over data, as a judgement reads them: test and sizes.
+
+The only place that knows how averages are kept in a record. It reads the record and reaches no verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import special
+
+from ..replicates.averages import AVERAGES, Part, looked_at, parts
+from ..replicates.record import Replicates
+from ..statistics import controlled
+from ..statistics.effects import Interval
+from ..values import Floats
+from . import groups
+from .column import strong_columns
+
+#: Kinds of the row of the test: whether the sizes of a result describe all that it can have seen, or not.
+SIZED, UNSIZED = "averages", "averages without sizes"
+KINDS = (SIZED, UNSIZED)
+#: What the error of a correlation is called among the measures.
+CORRELATION = "weak correlation error"
+
+
+@dataclass(frozen=True)
+class Component:
+    """What one feature speaks of, of which entries, how far the outputs are off, and with which chance at most."""
+
+    part: Part
+    names: tuple[str, ...]
+    error: float
+    pvalue: float
+
+
+class Averages:
+    """Averages over the draws of the outputs, and controls.
+
+    Attributes
+    ----------
+    names
+        Of the entries.
+    parts
+        What the features speak of, and of which entries.
+    kind
+        Of the row.
+    """
+
+    def __init__(self, replicates: Replicates, features: int) -> None:
+        self.replicates = replicates
+        columns = [column for column in strong_columns(replicates) if column.kind == "coordinate"]
+        entries = [columns[k] for k in looked_at(len(columns)).tolist()]
+        self.names = [column.name for column in entries]
+        self.parts = parts(len(entries))[:features]
+        # Without the belief's law of an entry there is no distance from it.
+        self.kind = SIZED if all(column.weak is not None for column in columns) else UNSIZED
+        self._rows: Floats = replicates.arrays[AVERAGES][:, :, :features].astype(float)
+
+    @cached_property
+    def tested(self) -> controlled.ControlledTest:
+        """What speaks against the averages."""
+        from .levels import stream
+
+        return controlled.controlled_test(self._rows[:, 0], self._rows[:, 1], rng=stream(self.replicates, 3))
+
+    @property
+    def worst(self) -> Component:
+        """The component that is most clearly off, with a chance that holds over all of them."""
+        k = int(np.argmax(np.abs(self.tested.scores)))
+        part, entries = self.parts[k]
+        chance = min(1.0, len(self.parts) * 2 * float(special.ndtr(-abs(self.tested.scores[k]))))
+        return Component(part, tuple(self.names[j] for j in entries), float(self.tested.means[k]), chance)
+
+    @property
+    def title(self) -> str:
+        """What the test is about; names of the user's come first."""
+        several = len(self.names) > 1
+        pairs = self.parts[-1][0] == "correlation"
+        plain = "means, spreads and correlations" if pairs else "means and spreads" if several else "mean and spread"
+        return _free(plain, {function.name for function in self.replicates.functions})
+
+    def correlation(self, confidence: float) -> Interval | None:
+        """Return the error of the correlation that may be off by most; None if none was looked at."""
+        pairs = [k for k, (part, _) in enumerate(self.parts) if part == "correlation"]
+        if not pairs:
+            return None
+        reach = -float(special.ndtri((1 - confidence) / 2)) * self.tested.errors
+        # If the interval that reaches furthest is small enough, all of them are.
+        k = max(pairs, key=lambda one: abs(self.tested.means[one]) + reach[one])
+        estimate, half = float(self.tested.means[k]), float(reach[k])
+        f = " and ".join(self.names[j] for j in self.parts[k][1])
+        return Interval(CORRELATION, estimate, estimate - half, estimate + half, 0.0, f=f)
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    return _free(f"{name} (of all)", taken) if name in taken else name
+
+
+def averages_of(replicates: Replicates) -> Averages | None:
+    """Return the averages of a record; None if there are none, too few replicates, or some were lost."""
+    found: Averages | None
+    if "_averages" not in vars(replicates):
+        found = None if replicates.failures else _looked_up(groups.one_of_each(replicates))
+        vars(replicates)["_averages"] = found
+    found = vars(replicates)["_averages"]
+    return found
+
+
+def _looked_up(replicates: Replicates) -> Averages | None:
+    array = replicates.arrays.get(AVERAGES)
+    if array is None or not np.isfinite(array).all():
+        return None
+    entries = sum(column.kind == "coordinate" for column in strong_columns(replicates))
+    alone = 2 * len(looked_at(entries))
+    # With few replicates correlations are left out, since so many features need more.
+    for features in (array.shape[2], alone):
+        if replicates.n >= max(controlled.FEWEST, controlled.PER_FEATURE * features):
+            return Averages(replicates, features)
+    return None
+
+
+def sizes(replicates: Replicates, alpha: float) -> list[tuple[Interval, Interval, Interval]]:
+    """Return the error of correlation that may be largest.
+
+    It comes three times: with an interval that holds over all pairs, one each end of which is missed with probability
+    alpha, and one each end of which is missed with probability 2 alpha.
+    """
+    found = averages_of(replicates)
+    if found is None:
+        return []
+    pairs = max(sum(part == "correlation" for part, _ in found.parts), 1)
+    confidences = (1 - alpha / pairs, max(1 - 2 * alpha, 0.01), max(1 - 4 * alpha, 0.01))
+    jointly, certifying, known = (found.correlation(one) for one in confidences)
+    return [] if jointly is None or certifying is None or known is None else [(jointly, certifying, known)]
