@@ -17,6 +17,8 @@ from .functions import (
     Linear,
     LogDensity,
     Mahalanobis,
+    PreRank,
+    Reference,
     Vectorized,
     identity,
 )
@@ -47,6 +49,8 @@ __all__ = [
     "Mahalanobis",
     "Mixture",
     "Normal",
+    "PreRank",
+    "Reference",
     "Replicates",
     "Result",
     "Study",

@@ -27,6 +27,7 @@ Role = Literal[
     "energy",
     "points",
     "start",
+    "pool",
 ]
 _ROLES = {role: number for number, role in enumerate(get_args(Role))}
 #: Lanes are this far apart in the counter: no run has so many blocks.

@@ -3,6 +3,7 @@
 from .contract import ALL, ALONE, SEVERAL, Context, Sees, TestFunction, printable
 from .families import BestOf, as_testfunctions, default_family, unasked
 from .joint import LogDensity, Mahalanobis
+from .pooled import Pooled, PreRank, Reference
 from .single import Coordinate, Distance, Evaluate, Function, Linear, Vectorized, identity
 
 __all__ = [
@@ -18,6 +19,9 @@ __all__ = [
     "Linear",
     "LogDensity",
     "Mahalanobis",
+    "Pooled",
+    "PreRank",
+    "Reference",
     "Sees",
     "TestFunction",
     "Vectorized",

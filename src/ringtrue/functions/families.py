@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import InvalidStudy
 from ..values import Floats
 from .contract import ALL, Context, Sees, TestFunction
+from .pooled import Reference
 from .single import Coordinate, Distance, Function, Linear
 
 
@@ -71,7 +72,7 @@ def as_testfunctions(f: Any, reference: Any = None) -> tuple[TestFunction, ...]:
     else:
         functions = _as_several(f, reference)
     _refuse_duplicates([function.name for function in functions])
-    return tuple(functions)
+    return tuple(f.given(reference) if isinstance(f, Reference) and reference is not None else f for f in functions)
 
 
 def _as_several(f: Any, reference: Any) -> list[TestFunction]:

@@ -18,7 +18,7 @@ from ..replicates.simulate import OnFailure
 from ..statistics import planning
 from ..statistics.uniformity import TESTS
 from ..values import Floats, Numbers
-from . import chains, fits, inputs, measures, order
+from . import chains, fits, inputs, joint, measures, order
 from . import groups as grouped
 from .column import strong_columns
 from .levels import ADDED, evidence
@@ -61,7 +61,7 @@ def check(
     n
         The number of replicates.
     **settings
-        ``f``, ``draws``, ``seed``, ``batch``, ``truth`` and ``reproducible`` as in :class:`~ringtrue.Study`;
+        ``f``, ``draws``, ``seed``, ``batch``, ``truth``, ``summary`` and so on, as in :class:`~ringtrue.Study`;
         ``alpha``, ``tolerance`` and ``test`` as in :func:`judge`; ``workers``, ``store``, ``on_failure`` and so on, as
         in :func:`~ringtrue.run`.
 
@@ -101,6 +101,7 @@ def check_draws(
     weights: Numbers = None,
     groups: Any = None,
     order: Any = None,
+    summary: Any = None,
     seed: int = 0,
     on_failure: OnFailure = "raise",
     **settings: Unpack[JudgeSettings],
@@ -116,7 +117,7 @@ def check_draws(
         different lengths. With ``chains=``, also (n, chains, M), (n, chains, M, d), and so on. A list of n posteriors
         of ArviZ (InferenceData, DataTree, xarray Dataset) says itself how many chains there are.
     y
-        The datasets, if a test function sees them.
+        The datasets, if a test function sees them, or outputs are to be compared with summaries of them.
     f
         Test functions, as in :class:`~ringtrue.Study`.
     belief
@@ -138,6 +139,8 @@ def check_draws(
         (n,): a number or date for every replicate, all different, if they are a series, such as forecasts: the result
         then has a line on whether they are independent over that order; see :func:`independence`. Only which comes
         after which counts. It does not enter the verdict.
+    summary
+        What to look at in the data, as in :class:`~ringtrue.Study`.
     seed
         Of what is random here: breaking ties, resampling, permuting the order.
     on_failure
@@ -167,6 +170,7 @@ def check_draws(
         weights=weights,
         groups=groups,
         order=order,
+        summary=summary,
         seed=seed,
         on_failure=on_failure,
     )
@@ -301,7 +305,7 @@ def _notes(replicates: Replicates) -> list[str]:
         lines += _OF_OUTPUT
     if not header.reproducible:
         lines.append("the study was declared not to be reproducible: its replicates cannot be replayed.")
-    about = [*grouped.notes(replicates), *_treatments(replicates), *_diagnostics(replicates)]
+    about = [*grouped.notes(replicates), *_treatments(replicates), *_diagnostics(replicates), *joint.notes(replicates)]
     return [*lines, *header.notes, *about, *measures.heavy_tails(replicates)]
 
 

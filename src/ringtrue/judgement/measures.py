@@ -27,7 +27,7 @@ from ..statistics.effects.intervals import clopper_pearson
 from ..statistics.effects.spread import HUGE
 from ..statistics.groups import grouped_distance, grouped_share, grouped_spreads_and_biases
 from ..values import Floats
-from . import chains, groups
+from . import chains, groups, joint
 from .column import Column, columns_of, strong_columns
 from .levels import stream
 from .result import Result
@@ -123,14 +123,15 @@ def judged(replicates: Replicates, alpha: float, tolerance: Tolerance) -> tuple[
     jointly, of_distance = joint_confidence(alpha, len(columns)), 1 - alpha / (2 * len(columns))
     rows = []
     for column in columns:
-        joint, certifying, known = _sizes_at(column, (jointly, of_distance), _ends(alpha), _ends(2 * alpha))
+        jointly_known, certifying, known = _sizes_at(column, (jointly, of_distance), _ends(alpha), _ends(2 * alpha))
         if column.lost:
             (known,) = _sizes_at(column.without_losses(), _ends(2 * alpha))
-        for m, one, other in zip(joint, certifying, known, strict=True):
+        for m, one, other in zip(jointly_known, certifying, known, strict=True):
             is_in = within(one, other, tolerance)
             # Whether probabilities of few values are right does not show in spread and bias of ranks.
             rows.append(replace(m, f=column.name, within="open" if column.few_valued and is_in == "yes" else is_in))
-    return tuple(rows)
+    of_all = joint.sizes(replicates, alpha)
+    return (*rows, *(replace(m, within=within(one, other, tolerance)) for m, one, other in of_all))
 
 
 def _ends(alpha: float) -> tuple[float, float]:
@@ -187,8 +188,8 @@ def with_use(
     for name in dict.fromkeys(m.f for m in measures):
         rows += [m for m in measures if m.f == name]
         rows += [replace(m, f=name) for m in use.get(name, [])]
-    joint = energy_skill(replicates, confidence=1 - alpha, most=_ENOUGH) if measures else []
-    return (*rows, *(replace(m, f=ALL) for m in joint))
+    of_all = energy_skill(replicates, confidence=1 - alpha, most=_ENOUGH) if measures else []
+    return (*rows, *(replace(m, f=ALL) for m in of_all))
 
 
 def energy_skill(replicates: Replicates, *, confidence: float, most: int | None = None) -> list[Interval]:

@@ -57,6 +57,8 @@ class Tolerance:
         Error of the coverage of nominal 90 % intervals.
     distance
         Kolmogorov distance of the law of u from uniform; it only excuses an error of shape that a test has found.
+    correlation
+        Error of a reported correlation between two entries; it only excuses one that a test has found.
 
     Examples
     --------
@@ -68,12 +70,14 @@ class Tolerance:
     bias: float = 0.1
     coverage: float = 0.05
     distance: float = 0.05
+    correlation: float = 0.1
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
                 raise InvalidStudy(f"the tolerance of {name} must be a positive number, but {value!r} arrived.")
-        for name, what in (("spread", "10 % is 0.1"), ("coverage", "5 points are 0.05"), ("distance", "as 0.05")):
+        shares = {"spread": "10 % is 0.1", "coverage": "5 points are 0.05", "distance": "as 0.05"}
+        for name, what in {**shares, "correlation": "as 0.1"}.items():
             if getattr(self, name) >= 1:
                 raise InvalidStudy(
                     f"the tolerance of {name} is a share and must be below 1 ({what}), but {getattr(self, name)!r} "
@@ -84,7 +88,8 @@ class Tolerance:
         """Return a share of it."""
         # The spread's on the logarithm, on which it is symmetric.
         spread = (1 + self.spread) ** share - 1
-        return Tolerance(spread, share * self.bias, share * self.coverage, share * self.distance)
+        others = (share * size for size in (self.bias, self.coverage, self.distance, self.correlation))
+        return Tolerance(spread, *others)
 
     def limits(self, name: str, ideal: float) -> tuple[float, float]:
         """Return the interval in which a measure does not matter."""
@@ -93,7 +98,7 @@ class Tolerance:
             return 1 / (1 + self.spread), 1 + self.spread
         if name.endswith("KS distance"):
             return -math.inf, self.distance
-        width = self.bias if name == "bias" else self.coverage
+        width = {"bias": self.bias, "correlation error": self.correlation}.get(name, self.coverage)
         return ideal - width, ideal + width
 
 

@@ -6,6 +6,7 @@ and bins, and no verdicts.
 """
 
 from .captions import reading
+from .conditions import local
 from .correlograms import correlogram
 from .estimates import recovery, z_contraction
 from .fits import diagnostics
@@ -27,6 +28,7 @@ __all__ = [
     "ecdf",
     "ecdf_difference",
     "forest",
+    "local",
     "pit_histogram",
     "plot",
     "reading",

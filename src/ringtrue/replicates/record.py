@@ -27,6 +27,11 @@ DIAGNOSTIC = "diagnostic/"
 INPUT, LOOKED = "input/", 2000
 #: Arrays under this name and that of a test function say how truth and draws tie; 0 for a replicate without ties.
 TIED = "ties/"
+#: Arrays under this name say how truth and draws lie among each other in all entries, of the first replicates only:
+#: they have fewer rows than the record where that is longer. Places in a reference chain are below ``PLACES``.
+JOINT, PLACES = "joint/", 250
+#: Arrays under this name and that of a summary have the summary of every dataset; nan where there is none.
+OF_DATA = "data/"
 #: What its ``noise`` says of a model that gave the same data for one theta from two random streams: it takes one; it
 #: takes none; it takes none, and its data are every theta moved by the same numbers.
 IGNORES_STREAM, NO_STREAM, SAME_SHIFT = 1, 2, 3
@@ -249,7 +254,10 @@ class Replicates:
         failures = (one for one in self.failures if one.replicate in place)
         return replace(
             self,
-            arrays={name: array[rows] for name, array in self.arrays.items()},
+            arrays={
+                name: array[numbers[numbers < len(array)]] if name.startswith(JOINT) else array[rows]
+                for name, array in self.arrays.items()
+            },
             failures=tuple(replace(one, replicate=place[one.replicate]) for one in failures),
             first=0,
         )
@@ -347,7 +355,10 @@ class Gathering:
         """Copy a record to its place; its own arrays may go. What reaches beyond the last replicate is left out."""
         many = min(part.stop, self.stop) - part.first
         rows = slice(part.first - self.first, part.first - self.first + many)
-        self.put(rows, {name: array[:many] for name, array in part.arrays.items()})
+        self.put(rows, {name: array[:many] for name, array in part.arrays.items() if not name.startswith(JOINT)})
+        for name, array in part.arrays.items():
+            if name.startswith(JOINT):
+                self.put(slice(rows.start, rows.start + len(array[:many])), {name: array[:many]})
         # A batch is always computed whole, and may reach beyond the n that was asked for.
         self.failures += [one for one in part.failures if one.replicate < self.stop]
         self.seconds += part.seconds
@@ -380,7 +391,7 @@ class Gathering:
     def _is_whole(self, name: str) -> bool:
         if name in self._uneven:
             return False
-        known = name in self._fields or name.startswith((DIAGNOSTIC, TIED))
+        known = name in self._fields or name.startswith((DIAGNOSTIC, TIED, JOINT))
         return known or not (self._missing(name) & ~self._absent).any()
 
     def _missing(self, name: str) -> NDArray[np.bool_]:
@@ -398,6 +409,9 @@ class Gathering:
     def _filled_up(self, name: str) -> NDArray[Any]:
         """Return an array with blanks where nothing came."""
         array, missing = self._arrays[name], self._missing(name)
+        if name.startswith(JOINT):  # rows behind the last that came were never touched, and cost nothing
+            many = int(np.flatnonzero(~missing)[-1]) + 1 if not missing.all() else 0
+            array, missing = array[:many], missing[:many]
         if missing.any():
             known = self._fields.get(name)
             array[missing] = known.blank if known else np.nan if array.dtype.kind == "f" else 0

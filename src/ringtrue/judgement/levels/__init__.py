@@ -17,7 +17,7 @@ import numpy as np
 
 from ...functions import Sees
 from ...replicates.record import Header, Replicates
-from ...statistics import combining, exchange, uniformity
+from ...statistics import combining, exchange, planning, uniformity
 from ...statistics.effects import Interval
 from ...streams import Streams
 from ...values import Floats
@@ -156,6 +156,10 @@ def evidence(replicates: Replicates, *, test: str) -> tuple[list[Evidence], list
 def budget(found: Sequence[Evidence]) -> dict[str, float]:
     """Return the share of the error budget of every level that was tested and has one; they add up to 1."""
     shares = {one.level: share for one in found if (share := levels()[one.level].share) is not None}
+    # What a level that was not tested leaves goes to those that say as much as it does, and only then to others.
+    sharp = {level: share for level, share in shares.items() if not levels()[level].blunt}
+    for level, share in sharp.items():
+        shares[level] = share / sum(sharp.values()) * (planning.STRONG_SHARE + planning.AUTO_SHARE)
     total = sum(shares.values())
     return {level: share / total for level, share in shares.items()}
 

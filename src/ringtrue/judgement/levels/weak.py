@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...replicates.record import Header, Replicates
-from ...statistics import twosample
+from ...statistics import planning, twosample
 from ...statistics.effects import Interval
 from ...values import Floats
 from .. import groups
@@ -25,7 +25,7 @@ _JOINT = 1000
 class Weak(Level):
     """One draw of every output against the belief."""
 
-    name, order, implied, share, blunt = "weak", 4, 4, 0.2, True
+    name, order, implied, share, blunt = "weak", 4, 4, planning.WEAK_SHARE, True
     null = "draws of the output, averaged over data, follow the belief"
     untested = (
         "whether the outputs, averaged over data, return the belief: pass the belief, and outputs that can be sampled"

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 
 from ...statistics.effects import Interval
 from ..column import Column, column_named
+from ..data import DATA, against, local
 from ..diagnosis import Diagnosis, Kind, diagnose
+from ..joint import CORRELATIONS, KINDS
 from ..levels import ADDED, Evidence, TestRow, levels
 from ..measures import AgainstBelief, FewValues, of_few_values, region_off
 from ..text import counted, decimals, format_p, number, percent
 from ..verdict import Tolerance
+from .joint import clear_errors
 from .phrases import (
     NO_FACTOR,
     factor,
@@ -38,8 +41,8 @@ _RARE = 0.01
 _SLOPE = 0.1
 #: How many further test functions are described.
 _DESCRIBED = 2
-#: Kinds of functions of all entries: those of the default family, and the joint weak test. They are off if an entry is.
-_OF_ENTRIES = (*ADDED, "joint")
+#: Kinds of functions of all entries: those of the default family, and the joint tests. They are off if an entry is.
+_OF_ENTRIES = (*ADDED, "joint", *KINDS)
 
 
 def miscalibrated(findings: Findings) -> str:
@@ -206,8 +209,12 @@ def _covers(coverage: Interval | None) -> list[str]:
 
 def _others(worst: TestRow, findings: Findings) -> str:
     """Say which other test functions are off, the first few with the direction."""
-    told = _OF_ENTRIES if worst.kind == "coordinate" else ()
-    rows = [row for row in sorted(findings.rejecting, key=_strength) if row.f != worst.f and row.kind not in told]
+    told = _OF_ENTRIES if worst.kind in ("coordinate", *KINDS) else ()
+    rows = [
+        row
+        for row in sorted(findings.rejecting, key=_strength)
+        if row.f != worst.f and (row.kind not in told or (row.kind == CORRELATIONS and clear_errors(findings)))
+    ]
     names = list(dict.fromkeys(row.f for row in rows))
     if not names:
         return ""
@@ -217,6 +224,8 @@ def _others(worst: TestRow, findings: Findings) -> str:
 
 def _tagged(f: str, findings: Findings) -> str:
     row = next(row for row in findings.rejecting if row.f == f)
+    if row.kind == CORRELATIONS and (clear := clear_errors(findings)):
+        return f"the correlation of {clear[0].f} ({'too low' if clear[0].estimate < 0 else 'too high'})"
     column = column_named(findings.replicates, f)
     if column is None or column.sees != "theta" or row.level != "strong":
         return f"{f} ({row.level})"
@@ -295,13 +304,32 @@ def _place_of(bias: Interval) -> list[str]:
 
 def exactness(exact: Evidence, findings: Findings) -> str:
     """Say whether anything speaks against the exact posterior."""
-    worst = min(exact.rows, key=lambda row: row.pvalue)
+    worst = min(exact.rows, key=lambda row: row.adjusted)
+    if exact.pvalue <= findings.alpha and worst.kind == DATA:
+        return f"NOT THE EXACT POSTERIOR (exact, {format_p(exact.pvalue)}): {_along_data(findings)}."
     if exact.pvalue <= findings.alpha:
         return (
             f"NOT THE EXACT POSTERIOR (exact, {format_p(exact.pvalue)}): {worst.f} sees data that the output does not "
             f"use, or uses wrongly: {where_off(_column(worst.f, findings))}."
         )
     return f"Exact posterior: nothing found against it ({format_p(exact.pvalue)})."
+
+
+def _along_data(findings: Findings) -> str:
+    """Say how outputs change along a summary of the data, and by how much where that is clear."""
+    found = against(findings.replicates)
+    assert found is not None
+    f, summary = found.columns[found.tested.column].name, found.names[found.tested.summary]
+    slope = local(findings.replicates, f, summary, confidence=1 - findings.alpha).slope
+    if found.tested.kind == "location" and not slope[1] <= 0 <= slope[2]:
+        way, ends = "low" if slope[0] > 0 else "high", sorted(map(abs, slope[1:]))
+        return (
+            f"outputs for {f} are too {way} when {summary} is high, by {number(abs(slope[0]))} "
+            f"({number(ends[0])}-{number(ends[1])}) of their sd for each sd of it"
+        )
+    if found.tested.kind == "spread":
+        return f"outputs for {f} are too {'narrow' if found.tested.statistic > 0 else 'wide'} when {summary} is high"
+    return f"where the truth falls in the outputs for {f} is not uniform given {summary}"
 
 
 # Where in the outputs truths are too many or too few.

@@ -81,7 +81,15 @@ def sentence(verdict: Verdict, findings: Findings) -> str:
     }
     text = write[verdict](findings)
     exact = next((item for item in findings.found if item.level == "exact"), None)
-    return text if exact is None else f"{text}\n{exactness(exact, findings)}"
+    if exact is None or not _worth_a_line(exact, verdict, findings):
+        return text
+    return f"{text}\n{exactness(exact, findings)}"
+
+
+def _worth_a_line(exact: Evidence, verdict: Verdict, findings: Findings) -> bool:
+    """Whether the exact level was asked about, or speaks up where no other level does."""
+    asked = any(function.sees == "data" for function in findings.replicates.functions)
+    return asked or (exact.pvalue <= findings.alpha and verdict is not Verdict.MISCALIBRATED)
 
 
 def within(findings: Findings) -> str:
@@ -91,7 +99,9 @@ def within(findings: Findings) -> str:
         names = listed(dict.fromkeys(row.f for row in findings.rejecting))
         found = f"an error of {names} was found that is real and smaller than tolerated"
     idle = of_no_use(findings)
-    besides = f"{_unseen(findings)}{far_misses(findings)}{whatever(findings)}"
+    from .joint import told_of
+
+    besides = f"{told_of(findings)}{_unseen(findings)}{far_misses(findings)}{whatever(findings)}"
     rest = f"{found} ({format_p(findings.overall)}); {_sizes(findings)}.{besides}"
     if not idle:
         return f"WITHIN TOLERANCE: {rest}"
