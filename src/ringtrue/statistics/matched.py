@@ -36,7 +36,7 @@ _PAIRS = 200
 #: Variances below this share of the usual one are rounding.
 _SINGULAR = 1e-9
 #: What each of the three statistics has of the level: correlations are what is wrong most often.
-SHARES = (0.5, 0.25, 0.25)
+SHARES = (0.4, 0.3, 0.3)
 #: Members that are held at once while features are made.
 _CHUNK = 4_000_000
 

@@ -30,7 +30,7 @@ __all__ = ["Certificate", "Detectable", "Plan", "detectable", "plan", "plan_cert
 _MULTIPLICITY = 2.6
 #: Of alpha, what the strong level has in `check` beside the auto level, whose tests of the joint law need two
 #: parameters or more; together they have four fifths, and the rest is for the weak level, whose tests see less.
-STRONG_SHARE, AUTO_SHARE, WEAK_SHARE = 0.5, 0.3, 0.2
+STRONG_SHARE, AUTO_SHARE, WEAK_SHARE = 0.45, 0.35, 0.2
 #: Of that, what the user's parameters share; the rest is for what the default family adds to them. At one parameter an
 #: equal share would cost every error of it 11 % more replicates; a tenth costs what only the added ones see 30 %.
 OWN_SHARE = 0.9
@@ -148,7 +148,7 @@ def plan(
     Notes
     -----
     With z ~ N(delta, s^2) and a = alpha share / (2.6 parameters), where share is 0.8 x 0.9 = 0.72 of a check of one
-    parameter (0.65 with draws), 0.5 x 0.9 = 0.45 of one of several (0.41), whose joint law is tested too, and 1 of a
+    parameter (0.65 with draws), 0.45 x 0.9 = 0.41 of one of several (0.36), whose joint law is tested too, and 1 of a
     test: for bias, n = ((q(1 - a/2) + q(power)) / delta)^2 with
     normal quantiles q; for spread, n solves F(lo / s^2) + 1 - F(hi / s^2) = power, where F is the chi-squared law
     with n degrees of freedom and lo, hi its a/2 and 1 - a/2 quantiles. On ranks n is divided by their efficiency,
