@@ -19,7 +19,9 @@ FUNCTIONS = [rt.PreRank(measure) for measure in ("energy", "band", "average", "d
 def test_energy_is_the_mean_distance_to_the_others() -> None:
     """Standardised by all members, member by member in a loop."""
     z = (POOL - POOL.mean(axis=0)) / POOL.std(axis=0)
-    expected = [[np.mean([np.linalg.norm(z[i, j] - z[k, j]) for k in range(8) if k != i]) for j in range(3)] for i in range(8)]
+    expected = [
+        [np.mean([np.linalg.norm(z[i, j] - z[k, j]) for k in range(8) if k != i]) for j in range(3)] for i in range(8)
+    ]
     np.testing.assert_allclose(pooled.energy(POOL), expected, rtol=1e-9)
 
 

@@ -47,7 +47,10 @@ def test_tail_bound_is_a_pvalue() -> None:
 
 def test_statistic_is_that_of_loops() -> None:
     """The largest standardised sum is that of an implementation without any matrix product."""
-    members, central = random_members(np.random.default_rng(3), 40, 10, 4), random_members(np.random.default_rng(4), 40, 10, 2)
+    members, central = (
+        random_members(np.random.default_rng(3), 40, 10, 4),
+        random_members(np.random.default_rng(4), 40, 10, 2),
+    )
     w, largest = scores_from_ranks(members).astype(float), 0.0
     for k, j in pairs_of(4):
         products = w[..., k] * w[..., j]

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...functions import Sees
 from ...replicates.record import Header, Replicates
-from ...statistics import combining, exchange, planning, uniformity
+from ...statistics import combining, exchange, uniformity
 from ...statistics.effects import Interval
 from ...streams import Streams
 from ...values import Floats
@@ -77,6 +77,8 @@ class Level:
         Its place in the chain of implications, 0 for the strongest.
     share
         Its share of the error budget; None if it does not enter into the verdict.
+    heir
+        The level that has its share if it was not tested; None if all others do.
     blunt
         Whether its complaint says less about what is wrong than those of others.
     untested
@@ -89,6 +91,7 @@ class Level:
     order: ClassVar[int]
     implied: ClassVar[int]
     share: ClassVar[float | None] = None
+    heir: ClassVar[str | None] = None
     blunt: ClassVar[bool] = False
     untested: ClassVar[str]
 
@@ -156,10 +159,9 @@ def evidence(replicates: Replicates, *, test: str) -> tuple[list[Evidence], list
 def budget(found: Sequence[Evidence]) -> dict[str, float]:
     """Return the share of the error budget of every level that was tested and has one; they add up to 1."""
     shares = {one.level: share for one in found if (share := levels()[one.level].share) is not None}
-    # What a level that was not tested leaves goes to those that say as much as it does, and only then to others.
-    sharp = {level: share for level, share in shares.items() if not levels()[level].blunt}
-    for level, share in sharp.items():
-        shares[level] = share / sum(sharp.values()) * (planning.STRONG_SHARE + planning.AUTO_SHARE)
+    for level in levels().values():
+        if level.share is not None and level.name not in shares and level.heir in shares:
+            shares[level.heir] += level.share
     total = sum(shares.values())
     return {level: share / total for level, share in shares.items()}
 

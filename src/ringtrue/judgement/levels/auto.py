@@ -22,7 +22,7 @@ _OWN = 0.5
 class Auto(Level):
     """Uniform positions of functions of theta and the output; truth and draws exchangeable in all entries together."""
 
-    name, sees, order, implied, share = "auto", "output", 1, 1, planning.AUTO_SHARE
+    name, sees, order, implied, share, heir = "auto", "output", 1, 1, planning.AUTO_SHARE, "strong"
     null = "given the output, the truth follows the output"
     untested = (
         "whether the outputs are right among the data that led to the same output: add a test function that sees the "

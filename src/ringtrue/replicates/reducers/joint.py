@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...functions import Context, pooled
+from ...functions import pooled
 from ...values import Floats
 from ..block import Block, rounded_like
 from ..positions import member_ranks
@@ -56,7 +56,7 @@ def _draws(block: Block) -> int:
 def _of_pool(block: Block, columns: Any) -> dict[str, NDArray[Any]]:
     """Return ranks among truth and draws."""
     # (members, replicates, entries), the entries in the order of their test functions.
-    members = np.stack([f.evaluate(block.pool, Context(2)) for f in columns], axis=-1)
+    members = np.stack([block.evaluate(f, block.pool, 2) for f in columns], axis=-1)
     ranks = np.stack([_ranked(members[..., k]) for k in range(members.shape[-1])], axis=2)
     return {"ranks": ranks, **_central(members, pooled.energy(members), pooled.band(pooled.entry_ranks(members)))}
 
@@ -75,8 +75,8 @@ def _of_chains(block: Block, columns: Any, chains: int) -> dict[str, NDArray[Any
     ready = block.outputs.ready
     assert ready is not None
     theta = rounded_like(block.theta, ready.values)
-    truth = np.stack([f.evaluate(theta, Context(1)) for f in columns], axis=-1)
-    draws = np.stack([f.evaluate(ready.values, Context(2)) for f in columns], axis=-1)
+    truth = np.stack([block.evaluate(f, theta, 1) for f in columns], axis=-1)
+    draws = np.stack([block.evaluate(f, ready.values, 2) for f in columns], axis=-1)
     length = len(draws) // chains
     reference, last = draws[:length], draws[2 * length - 1 :: length][: chains - 1]
     members = np.concatenate([truth[None], last])
