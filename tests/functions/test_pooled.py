@@ -98,7 +98,7 @@ def _ring(mu0: Any, y: Any, rng: Any) -> Any:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: rt.PreRank("depth"), "must be one of"),
+        (lambda: rt.PreRank("depth"), "must be one of"),  # type: ignore[arg-type]
         (lambda: rt.Reference(count=0), "at least 1"),
         (lambda: rt.PreRank().evaluate(1.0, Context()), "no value for one of them"),
         (lambda: rt.Reference(np.zeros((3, 5))).of_pool(POOL, CONTEXT), "must have 2 entries"),

@@ -29,7 +29,7 @@ def test_level_over_all_positions() -> None:
     assert (approximate <= 0.3).mean() > 0.3 + 4.9 * np.sqrt(0.21 / 999)
 
 
-def _evidence(cell: np.ndarray) -> float:  # type: ignore[type-arg]
+def _evidence(cell: np.ndarray) -> float:
     g = normal_scores(Y[:, 0])[:, None]
     scores = conditional._scores(3)
     return float(conditional._evidence(conditional._sums(scores[cell], g), conditional._whitening(g)))
@@ -63,7 +63,7 @@ def _run(rng: np.random.Generator, slope: float) -> conditional.ConditionalTest:
     return conditional_test(cells, y, rng=rng)
 
 
-def _cells(u: Floats) -> np.ndarray:  # type: ignore[type-arg]
+def _cells(u: Floats) -> np.ndarray:
     return np.minimum((20 * u).astype(np.int64), 19)
 
 

@@ -25,7 +25,7 @@ def test_level_is_exact_over_all_labellings(n: int, size: int) -> None:
     members, central = random_members(rng, n, size, 3), random_members(rng, n, size, 2)
     every = list(product(range(size), repeat=n))
     found = [
-        _tested(relabel(members, one), relabel(central, one), rng=EveryLabelling(), randomisations=len(every))  # type: ignore[arg-type]
+        _tested(relabel(members, one), relabel(central, one), rng=EveryLabelling(), randomisations=len(every))
         for one in every
     ]
     assert largest_excess([one.pvalue for one in found]) <= 1
@@ -35,7 +35,7 @@ def test_level_is_exact_over_all_labellings(n: int, size: int) -> None:
 
 
 def test_tail_bound_is_a_pvalue() -> None:
-    """The bound that replaces the smallest p-value of labels is reached at most as often as it says; half of it, not."""
+    """The bound below what labels resolve is reached at most as often as it says; a quarter of it, more often."""
     rng = np.random.default_rng(2)
     members = random_members(rng, 5, 4, 2)
     pairs = pairs_of(2)
@@ -85,7 +85,7 @@ def test_shared_labels_give_the_evidence_of_single_functions() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("dependence", ["independent", "correlated"])
 def test_no_false_alarms_and_a_dropped_correlation(dependence: str) -> None:
-    """With 5 % level, 200 null runs reject at most 31 times (false alarm 1e-6); with a correlation dropped nearly all do.
+    """At 5 %, 200 null runs reject at most 31 times (false alarm 1e-6); with a correlation dropped nearly all do.
 
     Power at n = 60 is above .85 at 5 %: fewer than 140 of 200 has a chance below 1e-6.
     """
@@ -105,7 +105,7 @@ def test_no_false_alarms_and_a_dropped_correlation(dependence: str) -> None:
 
 @pytest.mark.slow
 def test_errors_of_correlation_are_covered() -> None:
-    """95 % intervals of the error contain it in all but at most 46 of 400 runs (false alarm 1e-6); half as wide, not."""
+    """95 % intervals of the error miss it in at most 46 of 400 runs (false alarm 1e-6); half as wide, more often."""
     rng = np.random.default_rng(8)
     missed = too_short = 0
     for _ in range(400):

@@ -40,11 +40,14 @@ class Joint:
             return {}
         chains = ready.chains if ready is not None else 0
         many = chains if chains else 1 + _draws(block)
+        few = int(np.searchsorted(block.index, _BYTES // (many * (len(columns) + 2))))
         # Two members have the same product of scores: there is nothing to exchange.
-        if many < (2 if chains else 3) or (int(block.index[-1]) + 1) * many * (len(columns) + 2) > _BYTES:
+        if not few or many < (2 if chains else 3):
             return {}
         with np.errstate(invalid="ignore", over="ignore"):  # lost replicates have draws that are not finite
             arrays = _of_chains(block, columns, chains) if chains else _of_pool(block, columns)
+        for array in arrays.values():
+            array[few:] = 0  # how replicates are grouped changes nothing
         return {f"{JOINT}{name}": array for name, array in arrays.items()}
 
 
