@@ -1,6 +1,6 @@
 """Sizes and powers of the tests of the joint law, beside other tools that are installed.
 
-Run: ``python -m benchmarks.joint``; ``--runs`` sets how many runs a row has. Rows are outputs that are right, and outputs
+Run: ``python -m benchmarks.joint``; ``--runs`` sets how many runs a row has. Rows are outputs that are right, and those
 that are wrong in one way each; a power is that of the whole verdict of ``check_draws`` at 5 %. tarp and hyppo are asked
 where they are installed: their p-values at their defaults, and at the threshold that rejects 5 % of right outputs.
 """
@@ -90,7 +90,7 @@ def rejected(draw: Draw, n: int, m: int, runs: int) -> tuple[Floats, float]:
 
 def of_tarp(theta: Floats, draws: Floats) -> float:
     """Return the p-value of tarp's coverage at its defaults, by the distance of its curve from the diagonal."""
-    import tarp  # type: ignore[import-not-found,import-untyped]
+    import tarp  # type: ignore[import-not-found]
     from scipy import stats
 
     ecp, alpha = tarp.get_tarp_coverage(np.swapaxes(draws, 0, 1), theta, seed=1)
@@ -99,7 +99,7 @@ def of_tarp(theta: Floats, draws: Floats) -> float:
 
 def of_hyppo(theta: Floats, draws: Floats) -> float:
     """Return the p-value of hyppo's MMD of truths and one draw of each output, 100 permutations."""
-    from hyppo.ksample import MMD  # type: ignore[import-not-found,import-untyped]
+    from hyppo.ksample import MMD
 
     return float(MMD().test(theta, draws[:, 0], reps=100, auto=False).pvalue)
 
@@ -137,9 +137,7 @@ def main() -> None:
         share = float((p <= 0.05).mean())
         noise = 2.6 * np.sqrt(max(share * (1 - share), 0.01) / runs)
         ok = "ok" if low - noise <= share <= high + noise else "MISSED"
-        print(
-            f"{label:<26} n = {n:<5} M = {m:<4} rejected {share:.3f} (wanted {low:g}-{high:g}) {ok}  {seconds:.2f} s each"
-        )
+        print(f"{label:<26} n = {n:<5} M = {m:<4} rejected {share:.3f} (wanted {low:g}-{high:g}) {ok} {seconds:.2f} s")
     for name, call in peers().items():
         beside(name, call, max(runs // 4, 20))
 
