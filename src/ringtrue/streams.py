@@ -27,6 +27,9 @@ Role = Literal[
     "energy",
     "points",
     "start",
+    "kernel",
+    "refresh",
+    "fresh",
 ]
 _ROLES = {role: number for number, role in enumerate(get_args(Role))}
 #: Lanes are this far apart in the counter: no run has so many blocks.

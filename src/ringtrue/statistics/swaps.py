@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import exp, sqrt
+from math import exp
 from typing import Literal
 
 import numpy as np
@@ -20,7 +20,7 @@ from scipy.special import ndtri
 from .arguments import Floats, Ints
 from .exchange import log_chernoff
 
-__all__ = ["DriftTest", "Feature", "SwapTest", "drift_test", "features_of", "pooled_scores", "swap_test"]
+__all__ = ["Feature", "SwapTest", "features_of", "pooled_scores", "swap_test"]
 
 #: Random signs; p-values are multiples of one over one more.
 FLIPS = 999
@@ -95,17 +95,17 @@ def features_of(entries: int, rng: Generator) -> list[Feature]:
     return alone + [Feature(form, int(rows[j]), int(columns[j])) for form in double for j in some]
 
 
-def pooled_scores(before: ArrayLike, after: ArrayLike) -> tuple[Floats, Floats]:
-    """Return the normal scores of both members' ranks among all members of all pairs, entry by entry.
+def pooled_scores(*members: ArrayLike) -> list[Floats]:
+    """Return the normal scores of all members' ranks among all of them, entry by entry.
 
-    A swap within a pair leaves the pool as it is, so that it swaps two scores and changes no other: tests of swaps stay
-    exact. Scores are bounded whatever the law of the values, and do not change under monotone maps; equal values have
-    the score of the middle of their ranks.
+    Exchanging members leaves the pool as it is, so that it exchanges their scores and changes no other: tests that
+    exchange members stay exact. Scores are bounded whatever the law of the values, and do not change under monotone
+    maps; equal values have the score of the middle of their ranks.
 
     Parameters
     ----------
-    before, after : array_like, shape (n, d)
-        The members of the pairs.
+    *members : array_like, shape (n, d)
+        Several samples, such as the first and the second members of pairs.
 
     Examples
     --------
@@ -113,10 +113,9 @@ def pooled_scores(before: ArrayLike, after: ArrayLike) -> tuple[Floats, Floats]:
     >>> x.ravel().round(2).tolist(), y.ravel().round(2).tolist()
     ([-0.25, 0.25], [0.84, -0.84])
     """
-    x, y = np.asarray(before, float), np.asarray(after, float)
-    both = np.concatenate([x, y])
-    scores = np.stack([_scores(column) for column in both.T], axis=1) if both.size else both
-    return scores[: len(x)], scores[len(x) :]
+    each = [np.asarray(one, float) for one in members]
+    scores = np.stack([_scores(column) for column in np.concatenate(each).T], axis=1)
+    return np.split(scores, np.cumsum([len(one) for one in each])[:-1])
 
 
 def _scores(values: Floats) -> Floats:
@@ -237,73 +236,3 @@ def _bound(differences: Floats, tests: int) -> float:
     """Bound the probability that random signs give as large a sum, in any of so many tests."""
     turned = np.sign(differences.sum()) * differences
     return min(1.0, tests * exp(log_chernoff(np.stack([turned, -turned], axis=1))))
-
-
-@dataclass(frozen=True, eq=False)
-class DriftTest:
-    """The outcome of a test that differences have mean 0, column by column and together.
-
-    ``statistics`` are the standardised sums, with their signs; ``pvalues`` are those of single columns, ``adjusted``
-    are for the largest of all, step by step, and the smallest of them is the p-value of all.
-    """
-
-    statistics: Floats
-    pvalues: Floats
-    adjusted: Floats
-
-    @property
-    def pvalue(self) -> float:
-        """That of "no column has a mean"."""
-        return float(self.adjusted.min())
-
-
-def drift_test(differences: ArrayLike, *, rng: Generator, flips: int = FLIPS) -> DriftTest:
-    """Test that differences have mean 0 in every column.
-
-    Null hypothesis: rows are independent, with mean 0. If a row is as likely as its negative, as where the two things
-    that it is a difference of can be exchanged, p-values are exact. Otherwise they are approximate: the sum over rows
-    divided by the root of the sum of squares is nearly normal, and random signs give the joint law of these, as they
-    have the same covariances.
-
-    Parameters
-    ----------
-    differences : array_like, shape (n, K)
-        One row per replicate.
-    rng : Generator
-        Draws the signs.
-    flips : int
-        Their number. p-values below one over one more are Chernoff's bounds, which are for exchangeable rows too.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(1)
-    >>> drift_test(rng.normal(size=(200, 2)) + [0, 1], rng=rng).adjusted < 0.01
-    array([False,  True])
-    """
-    rows = np.asarray(differences, float)
-    n, K = rows.shape
-    size = np.sqrt(np.square(rows).sum(axis=0))
-    unit = np.where(size > sqrt(_FLAT * max(n, 1)), size, np.inf)
-    scaled = np.add.reduceat(rows, np.linspace(0, n, min(n, SIGNS), endpoint=False).astype(np.int64)) / unit
-    sums = np.concatenate([part @ scaled for part in _signs(len(scaled), flips, rng)])
-    evidence = np.abs(sums)
-    alone = np.array([_reached(column)[0] for column in evidence.T]) / (flips + 1)
-    adjusted = _step_down(evidence)
-    least = (1 + _TIE) / (flips + 1)
-    bounds = np.array([_bound(column, 2) if p <= least else 1.0 for column, p in zip(rows.T, alone, strict=True)])
-    return DriftTest(
-        sums[0],
-        np.minimum(alone, bounds),
-        np.where(adjusted <= least, np.minimum(adjusted, K * bounds), adjusted),
-    )
-
-
-def _step_down(evidence: Floats) -> Floats:
-    """Return step-down p-values of the largest; row 0 is what was seen, and counts as one of the rest."""
-    order = np.argsort(-evidence[0], kind="stable")
-    ordered = evidence[:, order]
-    rivals = np.maximum.accumulate(ordered[:, ::-1], axis=1)[:, ::-1]
-    reached = (rivals >= ordered[0] - _TIE * (1 + ordered[0])).mean(axis=0)
-    adjusted = np.empty(len(order))
-    adjusted[order] = np.maximum.accumulate(reached)
-    return adjusted
