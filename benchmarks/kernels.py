@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.kernels [--runs 1000]`` prints, for right kernels, how often each test of `check_kernel` rejects
 at 5 %, and for wrong ones how often `check_kernel` as a whole finds them, beside what is asked of it. The model is
-theta_1, theta_2 ~ N(0, 1), y = theta_1 + theta_2 + N(0, 1/4), and test functions are both, their sum, their distance from
-0 and the log-likelihood. A run of many replicates is cut into groups of n.
+theta_1, theta_2 ~ N(0, 1), y = theta_1 + theta_2 + N(0, 1/4), and test functions are both, their sum, their distance
+from 0 and the log-likelihood. A run of many replicates is cut into groups of n.
 """
 
 import argparse

@@ -126,10 +126,11 @@ class KernelResult:
             cells.append((row.test, row.f, row.measure, size, interval, cell(row.pvalue), cell(row.adjusted)))
         slowest = max(self.correlations, key=lambda name: self.correlations[name])
         footer = (
-            f"* {100 * (1 - self.alpha):g} %, simultaneous over all rows; locations in sds, ideal 0; spreads as factors, "
-            f"ideal 1\n\nn = {self.n}, steps = {self.steps}, rounds = {self.rounds}, seed = {self.seed}, alpha = "
-            f"{self.alpha:g}\nAfter {self.steps} steps theta was unchanged in {percent(self.unchanged)} of replicates, and "
-            f"{slowest} had the largest correlation with where it was, {number(self.correlations[slowest])}."
+            f"* {100 * (1 - self.alpha):g} %, simultaneous over all rows; locations in sds, ideal 0; spreads as "
+            f"factors, ideal 1\n\nn = {self.n}, steps = {self.steps}, rounds = {self.rounds}, seed = {self.seed}, "
+            f"alpha = {self.alpha:g}\nAfter {self.steps} steps theta was unchanged in {percent(self.unchanged)} of "
+            f"replicates, and {slowest} had the largest correlation with where it was, "
+            f"{number(self.correlations[slowest])}."
         )
         return f"{self.sentence}\n\n{table(cells, right={3, 5, 6})}\n{footer}"
 
@@ -206,10 +207,10 @@ def check_kernel(
     Notes
     -----
     *Null hypothesis*: the kernel leaves the posterior invariant, for almost all data. Values of f after a round, and
-    after all rounds, are compared with those at fresh draws of belief and model, ten per replicate, by exchanging labels
-    within each replicate. All are independent, and alike under the null, so that p-values are exact at any n for any
-    such kernel, reversible or not. The tests have equal shares of alpha. Values are replaced by normal scores of their
-    ranks: heavy tails do no harm.
+    after all rounds, are compared with those at fresh draws of belief and model, ten per replicate, by exchanging
+    labels within each replicate. All are independent, and alike under the null, so that p-values are exact at any n for
+    any such kernel, reversible or not. The tests have equal shares of alpha. Values are replaced by normal scores of
+    their ranks: heavy tails do no harm.
 
     *What it cannot see*: whether chains mix, or find the posterior from a bad start; a kernel that does nothing leaves
     every posterior alone. So the share of states that did not change, and correlations, are part of the result, and a
@@ -233,7 +234,9 @@ def check_kernel(
         raise InvalidStudy(f"reversible must be True or False, but {reversible!r} arrived.")
     study = Study(belief, model, _no_procedure, f=f, seed=seed, batch=batch)
     if study.joint is not None or study.selection is not None:
-        raise InvalidStudy("check_kernel needs a belief, a model of theta and test functions, but no choice among them.")
+        raise InvalidStudy(
+            "check_kernel needs a belief, a model of theta and test functions, but no choice among them."
+        )
     trial = KernelTrial(study, kernel, steps=steps, rounds=rounds, length=2 * steps if reversible else 0)
     moved = trial.run(n)
     rows = _rows(moved, study.seed, alpha)
@@ -351,15 +354,15 @@ def _sentence(
             else f"every function has a correlation above {_STILL:g} with where it was"
         )
         return (
-            f"THE KERNEL HARDLY MOVES: after {asked.steps} steps {how}. A kernel that does nothing passes every test, so "
-            f"that nothing is known of this one ({format_p(p)}); raise steps=, or see why it stays."
+            f"THE KERNEL HARDLY MOVES: after {asked.steps} steps {how}. A kernel that does nothing passes every test, "
+            f"so that nothing is known of this one ({format_p(p)}); raise steps=, or see why it stays."
         )
     slow = [name for name, one in correlations.items() if one > _STILL]
     stuck = f" Of {listed(slow)} nothing is known: the kernel hardly moves {'it' if len(slow) == 1 else 'them'}."
     return (
-        f"NOTHING FOUND ({format_p(p)}): after {asked.steps} steps from the truth, and after {asked.rounds} rounds with "
-        f"new data, no function asked about was seen to be off; a shift beyond {number(asked.seen)} sd would have been "
-        f"seen with 80 % chance.{stuck if slow else ''} This is about the kernel: whether chains mix, or find "
+        f"NOTHING FOUND ({format_p(p)}): after {asked.steps} steps from the truth, and after {asked.rounds} rounds "
+        f"with new data, no function asked about was seen to be off; a shift beyond {number(asked.seen)} sd would have "
+        f"been seen with 80 % chance.{stuck if slow else ''} This is about the kernel: whether chains mix, or find "
         f"the posterior from elsewhere, was not tested."
     )
 
@@ -378,8 +381,8 @@ def _told(row: KernelRow, asked: _Asked) -> str:
         when = f"after {asked.rounds} rounds of {asked.steps} steps with new data"
     if row.measure == "rank":
         return (
-            f"in chains of {2 * asked.steps} steps that run both ways from the truth, the truth has some ranks of {row.f} "
-            f"more often than others"
+            f"in chains of {2 * asked.steps} steps that run both ways from the truth, the truth has some ranks of "
+            f"{row.f} more often than others"
         )
     if row.measure == "spread":
         way = "wide" if row.estimate > 1 else "narrow"

@@ -1,8 +1,8 @@
 """Has the first member of every set been moved? Tests that are exact because members can be exchanged.
 
-A set has one member that something was done to, and others of the same law if it did no harm. Which of them is the first
-is then random, and random labels give the exact law of any statistic. This module sees sets of numbers and must not know
-where they come from.
+A set has one member that something was done to, and others of the same law if it did no harm. Which of them is the
+first is then random, and random labels give the exact law of any statistic. This module sees sets of numbers and must
+not know where they come from.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ FLIPS = 999
 SIGNS = 1000
 #: Numbers held at once.
 _CHUNK = 2_000_000
-#: Up to so many entries all pairs are looked at; of more, as many pairs as these have, and no more entries than ENTRIES.
+#: Up to so many entries all pairs are looked at; of more, as many pairs as these have, and the first ENTRIES entries.
 _PAIRED, ENTRIES = 10, 100
 #: The same rows give the same statistic up to the order of summation; nearer than this is a tie, which enlarges p.
 _TIE = 1e-9
@@ -213,7 +213,7 @@ def _signs(rows: int, flips: int, rng: Generator) -> Iterator[Floats]:
     for start in range(0, flips, step):
         many = min(step, flips - start)
         bits = np.unpackbits(np.frombuffer(rng.bytes(many * -(-rows // 8)), np.uint8).reshape(many, -1), axis=1)
-        yield 2.0 * bits[:, :rows] - 1.0
+        yield 2 * bits[:, :rows].astype(np.float64) - 1
 
 
 def _of_two(first: Floats, second: Floats) -> float:

@@ -35,9 +35,7 @@ class Reversible(Level):
             return Evidence(self.name, (), 1.0, ("reversible level not tested: replicates were lost.",))
         found = _swapped(columns)
         p, route = found.pvalue, "one draw of each output"
-        row = TestRow(
-            self.name, "truth and draw", "sign flips", found.statistic, p, p, route, alone.n, "joint"
-        )
+        row = TestRow(self.name, "truth and draw", "sign flips", found.statistic, p, p, route, alone.n, "joint")
         return Evidence(self.name, (row,), p, _notes(len(columns)))
 
     def lacks(self, header: Header) -> str | None:
@@ -83,7 +81,7 @@ def difference(replicates: Replicates) -> str:
         "value": f"{a} is {side} in draws",
         "square": f"{a} lies {'further out' if found.total > 0 else 'nearer to the middle'} in draws",
         "product": f"the product of {a} and {b} is {side} in draws",
-        "crossed": f"{a} of the truth goes with {b} of the draw in another way than {b} of the truth with {a} of the draw",
+        "crossed": f"{a} of the truth with {b} of the draw is not as {b} of the truth with {a} of the draw",
         "turned": f"{a} of the truth goes with the draw in another way than {a} of the draw with the truth",
     }[found.largest.form]
 
