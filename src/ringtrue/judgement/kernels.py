@@ -25,7 +25,7 @@ from ..values import Floats
 from .judging import need_settings
 from .levels import ADDED
 from .sentences.phrases import listed
-from .text import cell, format_p, number, percent, plain, table
+from .text import cell, counted, format_p, number, percent, plain, table
 
 #: Above this a kernel hardly moves: the share of replicates that it leaves as they are, and the correlation of what
 #: it moves with where it was.
@@ -125,13 +125,15 @@ class KernelResult:
             size = number(row.estimate) if sized else "-"
             cells.append((row.test, row.f, row.measure, size, interval, cell(row.pvalue), cell(row.adjusted)))
         slowest = max(self.correlations, key=lambda name: self.correlations[name])
-        footer = (
-            f"* {100 * (1 - self.alpha):g} %, simultaneous over all rows; locations in sds, ideal 0; spreads as "
-            f"factors, ideal 1\n\nn = {self.n}, steps = {self.steps}, rounds = {self.rounds}, seed = {self.seed}, "
-            f"alpha = {self.alpha:g}\nAfter {self.steps} steps theta was unchanged in {percent(self.unchanged)} of "
-            f"replicates, and {slowest} had the largest correlation with where it was, "
-            f"{number(self.correlations[slowest])}."
-        )
+        lines = [
+            f"* {100 * (1 - self.alpha):g} %, simultaneous over all rows; normal scores of ranks: locations in sds, "
+            f"ideal 0; spreads as factors, ideal 1",
+            "",
+            f"n = {self.n}, steps = {self.steps}, rounds = {self.rounds}, seed = {self.seed}, alpha = {self.alpha:g}",
+            f"After {counted(self.steps, 'step')} theta was unchanged in {percent(self.unchanged)} of replicates, and "
+            f"{slowest} had the largest correlation with where it was, {number(self.correlations[slowest])}.",
+        ]
+        footer = "\n".join(lines)
         return f"{self.sentence}\n\n{table(cells, right={3, 5, 6})}\n{footer}"
 
     def _repr_html_(self) -> str:
@@ -335,6 +337,10 @@ class _Asked:
     alpha: float
     seen: float
 
+    @property
+    def told(self) -> str:
+        return counted(self.steps, "step")
+
 
 def _sentence(
     verdict: KernelVerdict,
@@ -354,13 +360,13 @@ def _sentence(
             else f"every function has a correlation above {_STILL:g} with where it was"
         )
         return (
-            f"THE KERNEL HARDLY MOVES: after {asked.steps} steps {how}. A kernel that does nothing passes every test, "
+            f"THE KERNEL HARDLY MOVES: after {asked.told} {how}. A kernel that does nothing passes every test, "
             f"so that nothing is known of this one ({format_p(p)}); raise steps=, or see why it stays."
         )
     slow = [name for name, one in correlations.items() if one > _STILL]
     stuck = f" Of {listed(slow)} nothing is known: the kernel hardly moves {'it' if len(slow) == 1 else 'them'}."
     return (
-        f"NOTHING FOUND ({format_p(p)}): after {asked.steps} steps from the truth, and after {asked.rounds} rounds "
+        f"NOTHING FOUND ({format_p(p)}): after {asked.told} from the truth, and after {counted(asked.rounds, 'round')} "
         f"with new data, no function asked about was seen to be off; a shift beyond {number(asked.seen)} sd would have "
         f"been seen with 80 % chance.{stuck if slow else ''} This is about the kernel: whether chains mix, or find "
         f"the posterior from elsewhere, was not tested."
@@ -376,9 +382,9 @@ def _wrong(p: float, rows: Sequence[KernelRow], asked: _Asked) -> str:
 
 
 def _told(row: KernelRow, asked: _Asked) -> str:
-    when = f"after {asked.steps} steps from the truth"
+    when = f"after {asked.told} from the truth"
     if row.test == "renewed":
-        when = f"after {asked.rounds} rounds of {asked.steps} steps with new data"
+        when = f"after {counted(asked.rounds, 'round')} of {asked.told} with new data"
     if row.measure == "rank":
         return (
             f"in chains of {2 * asked.steps} steps that run both ways from the truth, the truth has some ranks of "
@@ -386,9 +392,10 @@ def _told(row: KernelRow, asked: _Asked) -> str:
         )
     if row.measure == "spread":
         way = "wide" if row.estimate > 1 else "narrow"
-        return f"{when}, {row.f} is spread too {way}: {number(row.estimate)} times its sd ({_ends(row, 1.0)})"
+        size = f"{number(row.estimate)} times its sd ({_ends(row, 1.0)}), in normal scores"
+        return f"{when}, {row.f} is spread too {way}: {size}"
     size = f"{number(abs(row.estimate))} sd too {'high' if row.estimate > 0 else 'low'}"
-    return f"{when}, {row.f} is {size} ({_ends(row, 0.0)})"
+    return f"{when}, {row.f} is {size} ({_ends(row, 0.0)}), in normal scores"
 
 
 def _ends(row: KernelRow, ideal: float) -> str:
