@@ -24,6 +24,7 @@ from .functions import (
 )
 from .judgement.fits import diagnostics
 from .judgement.judging import check, check_draws, judge
+from .judgement.kernels import check_kernel
 from .judgement.measures import measure
 from .judgement.order import independence
 from .judgement.result import Result
@@ -60,6 +61,7 @@ __all__ = [
     "check",
     "check_beliefs",
     "check_draws",
+    "check_kernel",
     "compare",
     "contaminated",
     "coverage_map",

@@ -28,6 +28,9 @@ Role = Literal[
     "points",
     "start",
     "pool",
+    "kernel",
+    "refresh",
+    "fresh",
 ]
 _ROLES = {role: number for number, role in enumerate(get_args(Role))}
 #: Lanes are this far apart in the counter: no run has so many blocks.

@@ -112,7 +112,7 @@ def test_rare_ties_are_broken_at_random() -> None:
     draws[:50, 1] = draws[:50, 0]
     result = rt.check_draws(theta, draws, iid=True, f=rt.identity)
     assert f"{TIED}theta" in result.replicates.arrays
-    assert {row.method for row in result.tests} == {"combination"}
+    assert {row.method for row in result.levels["strong"].rows} == {"combination"}
 
 
 def test_losses_are_bounded_with_ties_too() -> None:

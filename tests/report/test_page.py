@@ -164,7 +164,7 @@ def test_what_could_not_be_seen_is_said() -> None:
     """Resolution, untested levels and lost replicates are listed."""
     words = _section(_tree(over_confident), "unseen").words()
     assert f"{over_confident().resolution.bias:.3g} sd" in words
-    assert "Level reversible, not tested" in words
+    assert "Level exact, not tested" in words
     assert "Level auto, not tested" in words
     assert "Level strong" not in words
     assert "lost replicate" in _section(_tree(failing), "unseen").words()

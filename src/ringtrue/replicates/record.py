@@ -37,6 +37,8 @@ OF_DATA = "data/"
 IGNORES_STREAM, NO_STREAM, SAME_SHIFT = 1, 2, 3
 #: (n,): which group a replicate belongs to, if they come in groups; and the same where one of each was picked.
 GROUP, ONE_OF_GROUP = "group", "one_of_group"
+#: (n,): there if what the test functions have at one draw of the output (``weak_value``) is of the same draw for all.
+SAME_DRAW = "same_draw"
 
 
 @dataclass(frozen=True)

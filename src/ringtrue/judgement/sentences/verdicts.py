@@ -70,7 +70,8 @@ class Findings:
 
 
 def sentence(verdict: Verdict, findings: Findings) -> str:
-    """Return the verdict in words, then a line on the exact level if it was tested."""
+    """Return the verdict in words, then lines on exchanging truth and draw and on the exact level, if there are any."""
+    from .exchange import not_exchangeable
     from .inconclusive import inconclusive
     from .miscalibrated import exactness, miscalibrated
 
@@ -79,7 +80,8 @@ def sentence(verdict: Verdict, findings: Findings) -> str:
         Verdict.WITHIN_TOLERANCE: within,
         Verdict.INCONCLUSIVE: inconclusive,
     }
-    text = write[verdict](findings)
+    swapped = next((item for item in findings.found if item.level == "reversible"), None)
+    text = f"{write[verdict](findings)}{not_exchangeable(swapped, findings)}"
     exact = next((item for item in findings.found if item.level == "exact"), None)
     if exact is None or not _worth_a_line(exact, verdict, findings):
         return text
