@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from ..levels import Evidence, reversible
+from ..levels import Evidence, levels, reversible
 from ..text import format_p
 from .verdicts import Findings
 
 
 def not_exchangeable(found: Evidence | None, findings: Findings) -> str:
     """Return the line, with a line break before it; nothing if nothing was found, or others have found it."""
-    if found is None or found.pvalue > findings.alpha or findings.overall <= findings.alpha:
+    # It has no share of alpha: that a right procedure meets this line must be as rare as what the weak level has of it.
+    rare = findings.alpha * (levels()["weak"].share or 0.0)
+    if found is None or found.pvalue > rare or findings.overall <= findings.alpha:
         return ""
     return (
         f"\nNOT EXCHANGEABLE (reversible, {format_p(found.pvalue)}): theta and a draw of the output cannot be "
