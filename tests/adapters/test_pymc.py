@@ -1,5 +1,6 @@
 """PyMC models as studies, with PyMC itself: priors, data, fits and log-likelihoods are the model's own."""
 
+import copy
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from scipy import stats
 
 import ringtrue as rt
 from ringtrue import adapters
+from ringtrue.errors import RingtrueError
 from ringtrue.execution.store.identity import fingerprint
 from tests.builders import refusal, says
 
@@ -110,29 +112,131 @@ def test_eight_schools_centred_is_a_result() -> None:
     assert result.replicates.lost == 0
 
 
-def test_advi_is_compiled_once_and_starts_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second dataset compiles nothing, and leaves nothing behind: the first, fitted again, gives the same bits."""
-    from pytensor.compile import FunctionMaker
+def mixed() -> Any:
+    """Return a model with discrete variables, for which PyMC combines steps."""
+    with pm.Model() as model:
+        count, flag, shift = pm.Poisson("count", 3), pm.Bernoulli("flag", 0.3), pm.Normal("shift")
+        pm.Normal("y", count + flag + shift, 1, observed=np.zeros(8))
+    return model
 
-    machine = adapters.pymc(regression(), sampler="advi", n=100, draws=20, names=["sd", "ratio"]).machine
-    one, other = ({"y": np.full(8, value)} for value in (0.0, 9.0))
-    before = machine.fitted(None, one, np.random.default_rng(1))
+
+def refuse_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on nothing may be compiled, by PyTensor or by nutpie."""
+    import nutpie
+    from pytensor.compile import FunctionMaker
 
     def refused(*parts: Any, **settings: Any) -> None:
         raise AssertionError("compiled again")
 
     monkeypatch.setattr(FunctionMaker, "__init__", refused)
-    between = machine.fitted(None, other, np.random.default_rng(2))
+    monkeypatch.setattr(nutpie, "compile_pymc_model", refused)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "make"),
+    [
+        ("nuts", regression),
+        ("pymc", regression),
+        ("pymc", mixed),
+        ("smc", regression),
+        ("smc", mixed),
+        ("advi", regression),
+    ],
+)
+def test_fits_compile_once_and_start_afresh(sampler: Any, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second dataset compiles nothing, and leaves nothing behind: the first, fitted again, gives the same bits."""
+    options = {"n": 100} if sampler == "advi" else {}
+    machine = adapters.pymc(make(), sampler=sampler, draws=20, tune=30, **options).machine
+    one, other = ({"y": np.full(8, value)} for value in (0.0, 9.0))
+    before = machine.fitted(None, one, np.random.default_rng(1))
+    refuse_compiling(monkeypatch)
+    between = machine.fitted(None, other, np.random.default_rng(1))
     after = machine.fitted(None, one, np.random.default_rng(1))
-    assert before.iid
-    assert before.values["slope"].shape == (20, 2)
-    slope, ratio = after.values["slope"], after.values["ratio"]
-    assert ratio == pytest.approx(slope[:, 0] - slope[:, 1], rel=1e-12)
+    assert between.diagnostics.keys() == before.diagnostics.keys() != set()
     for name, part in before.values.items():
         assert np.array_equal(part, after.values[name])
-        assert not np.isclose(part, between.values[name]).any()
-    # Data that are nine times the noise away from the model have a far lower bound.
-    assert between.diagnostics["ELBO"] < before.diagnostics["ELBO"] - 10
+        assert not np.array_equal(part, between.values[name])
+
+
+def test_own_options_of_pm_sample_reach_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What only the function knows is handed to it, and compiles for every fit, which those who count would see."""
+    machine = adapters.pymc(regression(), sampler="pymc", draws=20, tune=30, init="adapt_diag").machine
+    assert machine.fitted(None, {"y": np.zeros(8)}, np.random.default_rng(1)).values["slope"].shape == (40, 2)
+    refuse_compiling(monkeypatch)
+    with pytest.raises(AssertionError, match="compiled again"):
+        machine.fitted(None, {"y": np.zeros(8)}, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("make", [regression, mixed])
+@pytest.mark.parametrize("options", [{}, {"nuts": {"max_treedepth": 2}, "target_accept": 0.95}])
+def test_draws_are_those_of_pm_sample(make: Any, options: dict[str, Any]) -> None:
+    """Compiled once, PyMC's own steps give what its function gives, bit by bit, and say the same of themselves."""
+    machine = adapters.pymc(make(), sampler="pymc", draws=30, tune=60, **options).machine
+    y = {"y": np.linspace(0, 1, 8)}
+    machine.fitted(None, {"y": np.full(8, 5.0)}, np.random.default_rng(3))
+    ours = machine._sampler(y, 7)
+    machine._sampler.slots.fill(y)
+    settings = {"cores": 1, "progressbar": False, "compute_convergence_checks": False, "random_seed": 7}
+    with machine.model:
+        # The function changes the dictionaries that it is handed.
+        trace = pm.sample(draws=30, tune=60, chains=2, **settings, **copy.deepcopy(options))
+    for name, part in ours.values.items():
+        assert np.array_equal(part, trace.posterior[name].values.reshape(part.shape))
+    assert ours.diagnostics["tree depth"] == trace.sample_stats["tree_depth"].max()
+
+
+def test_advi_has_its_bound_and_deterministic_variables() -> None:
+    """Independent draws; data that are nine times the noise away from the model have a far lower bound."""
+    machine = adapters.pymc(regression(), sampler="advi", n=100, draws=20, names=["sd", "ratio"]).machine
+    near, far = (machine.fitted(None, {"y": np.full(8, value)}, np.random.default_rng(1)) for value in (0.0, 9.0))
+    assert near.iid
+    slope, ratio = near.values["slope"], near.values["ratio"]
+    assert slope.shape == (20, 2)
+    assert ratio == pytest.approx(slope[:, 0] - slope[:, 1], rel=1e-12)
+    assert far.diagnostics["ELBO"] < near.diagnostics["ELBO"] - 10
+
+
+def shifted_mean() -> Any:
+    """Return four observations of a mean, whose posterior is N(4 m / 5, 1/5) for data with mean m."""
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("mean"), 1, observed=np.zeros(4))
+    return model
+
+
+def test_pathfinder_finds_a_normal_posterior() -> None:
+    """Independent draws of the known posterior of data that were swapped, with k-hat."""
+    pytest.importorskip("pymc_extras")
+    machine = adapters.pymc(shifted_mean(), sampler="pathfinder", draws=300, num_paths=2).machine
+    for mean in (0.0, 5.0):
+        output = machine.fitted(None, {"y": np.full(4, mean)}, np.random.default_rng(1))
+        drawn = output.values["mean"]
+        assert output.iid
+        assert output.diagnostics["k-hat"] < 0.7
+        # Kolmogorov's test at 1e-6; the posterior without the data, or with half the sd, fails by far.
+        assert stats.kstest(drawn, stats.norm(0.8 * mean, 0.2**0.5).cdf).pvalue > 1e-6
+        assert stats.kstest(drawn, stats.norm(0.8 * mean, 0.05**0.5).cdf).pvalue < 1e-6
+
+
+def test_pathfinder_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without pymc-extras, one sentence with what to do, before anything is compiled."""
+    monkeypatch.setitem(sys.modules, "pymc_extras", None)
+    with pytest.raises(RingtrueError, match=r"pip install 'ringtrue\[pathfinder\]'"):
+        adapters.pymc(regression(), sampler="pathfinder")
+
+
+@pytest.mark.parametrize("sampler", ["pymc", "smc"])
+def test_samplers_of_pymc_are_right_where_data_are(sampler: Any) -> None:
+    """Fits to data of the model are not called; fits to data whose noise is half as large again are not taken for it.
+
+    A check at 1e-6. The reported sd is then 0.45 where 0.63 is true, a spread of 1.4.
+    """
+    study = adapters.pymc(shifted_mean(), sampler=sampler, draws=80, tune=100)
+    assert rt.check(study, n=60, seed=1, alpha=1e-6).verdict is not rt.Verdict.MISCALIBRATED
+
+    def noisier(theta: Any, rng: Any) -> Any:
+        return {"y": theta["mean"] + 2 * rng.normal(size=4)}
+
+    assert rt.check(study, model=noisier, n=60).verdict is rt.Verdict.MISCALIBRATED
 
 
 def test_same_model_built_again_has_the_same_identity() -> None:
@@ -178,3 +282,4 @@ def test_what_has_no_prior_draws_is_refused() -> None:
     says(refusal(lambda: adapters.pymc(regression(), observed=["z"])), "'z'")
     says(refusal(lambda: adapters.pymc(regression(), sampler="gibbs")), "gibbs")
     says(refusal(lambda: adapters.pymc(regression(), sampler="advi", method="svgd")), "'method'", "leave it out")
+    says(refusal(lambda: adapters.pymc(regression(), sampler="smc", start=None)), "threshold", "'start'")
