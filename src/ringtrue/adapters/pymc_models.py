@@ -7,7 +7,7 @@ again. What has no prior draws is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..distributions import Draws
 from ..errors import InvalidStudy
+from ..execution.store.identity import described
 from ..functions import Coordinate, Vectorized
 from ..question.study import Adapted, Study
 from ..values import Generator, Identified
@@ -56,8 +57,9 @@ def pymc(
     seed
         That of the study.
     **options
-        Handed on to the sampler: ``target_accept`` and others of its steps; ``n``, the number of steps of ADVI;
-        ``threshold``, ``correlation_threshold`` and ``kernel`` of SMC; those of ``fit_pathfinder``.
+        Handed on to the sampler: ``target_accept`` and others of its steps; ``n``, the number of steps of ADVI, and
+        ``obj_optimizer``, which makes them; ``threshold``, ``correlation_threshold`` and ``kernel`` of SMC; those of
+        ``fit_pathfinder``.
 
     Returns
     -------
@@ -137,7 +139,8 @@ class Machine(Identified):
         model = self.source
         data = [mark_of(self._observed_value(name)) for name in self.observed]
         given = [(name, mark_of(part)) for name, part in self.given.items()]
-        return f"{_text(model)} {_constants(model)} {self.observed} {self.names} {self.fit} {data} {given}"
+        fit = replace(self.fit, options={}), described(dict(self.fit.options))
+        return f"{_text(model)} {_constants(model)} {self.observed} {self.names} {fit} {data} {given}"
 
     def _observed_value(self, name: str) -> Any:
         value = self.source.rvs_to_values[self.source[name]]

@@ -34,7 +34,7 @@ _SAID: tuple[tuple[str, tuple[str, ...], Callable[[NDArray[Any]], Any]], ...] = 
 #: All that PyMC and nutpie call them.
 _KEYS = {key for _, keys, _ in _SAID for key in keys}
 #: Options of samplers that take few.
-_OPTIONS = {"advi": ("n",), "smc": ("kernel", "threshold", "correlation_threshold")}
+_OPTIONS = {"advi": ("n", "obj_optimizer"), "smc": ("kernel", "threshold", "correlation_threshold")}
 #: How often a chain of PyMC's looks for a place to start from where the density is not zero; PyMC's own number.
 _STARTS = 11
 
@@ -310,7 +310,8 @@ class ADVI:
         self.slots, self.fit = slots, fit
         with slots.model:
             found = pm.ADVI()
-            self.step = found.objective.step_function(score=True)
+            own = {name: value for name, value in fit.options.items() if name != "n"}
+            self.step = found.objective.step_function(score=True, **own)
             self.drawn = found.approx.sample_dict_fn
         data = [slots.of(name) for name in slots.observed]
         self.held = [(one, one.get_value(borrow=False)) for one in self.step.get_shared() if one not in data]
