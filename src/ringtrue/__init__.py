@@ -24,6 +24,7 @@ from .judgement.fits import diagnostics
 from .judgement.judging import check, check_draws, judge
 from .judgement.measures import measure
 from .judgement.order import independence
+from .judgement.probabilities import check_probabilities
 from .judgement.result import Result
 from .judgement.verdict import Tolerance, Verdict
 from .question.models import contaminated
@@ -56,6 +57,7 @@ __all__ = [
     "check",
     "check_beliefs",
     "check_draws",
+    "check_probabilities",
     "compare",
     "contaminated",
     "coverage_map",
