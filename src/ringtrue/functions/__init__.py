@@ -3,7 +3,7 @@
 from .contract import ALL, ALONE, SEVERAL, Context, Sees, TestFunction, printable
 from .families import BestOf, as_testfunctions, default_family, unasked
 from .joint import LogDensity, Mahalanobis
-from .single import Coordinate, Distance, Evaluate, Function, Linear, Vectorized, identity
+from .single import Coordinate, Distance, Evaluate, Function, Indicator, Linear, Vectorized, identity
 
 __all__ = [
     "ALL",
@@ -15,6 +15,7 @@ __all__ = [
     "Distance",
     "Evaluate",
     "Function",
+    "Indicator",
     "Linear",
     "LogDensity",
     "Mahalanobis",

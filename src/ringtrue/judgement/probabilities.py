@@ -19,11 +19,12 @@ from ..statistics.effects.reliability import Corp, corp, outcomes_to_certify
 from ..statistics.probabilities import as_classes, as_coins, class_test, posterior
 from ..streams import Streams
 from .levels import TestRow
-from .outcomes import Outcomes, unexplained
+from .outcomes import ERROR, Outcomes, unexplained
+from .reliability import STEADY, blurred, sizes
 from .sentences.phrases import listed, rounded
 from .sentences.probabilities import of_probabilities, points_of
 from .text import as_row, cell, decimals, format_p, number, plain, table
-from .verdict import ERROR, Tolerance, Verdict, joint_confidence
+from .verdict import Tolerance, Verdict, joint_confidence
 
 #: What probabilities come as.
 _FORMS = "probability=, with draws=M if it is a share of M draws, or log_bayes_factor= with prior="
@@ -194,13 +195,13 @@ def check_probabilities(
     cases = _cases(outcome, probability, draws, log_bayes_factor, prior)
     pvalue, tests = _tested(cases, _stream(seed, 0))
     confidence = joint_confidence(alpha, len(cases))
-    each = [case.sizes(alpha=alpha, confidence=confidence, tolerance=limits) for case in cases]
-    sizes = [replace(m, f=case.name) for case, rows in zip(cases, each, strict=True) for m in rows]
+    each = [sizes(case, alpha=alpha, confidence=confidence, tolerance=limits) for case in cases]
+    measures = [replace(m, f=case.name) for case, rows in zip(cases, each, strict=True) for m in rows]
     verdict = _decide(pvalue <= alpha, cases, each, tests, alpha)
     sentence = _sentence(verdict, pvalue, cases, each, tests, alpha, limits)
     notes = _notes(cases)
     return ProbabilityResult(
-        verdict, sentence, pvalue, tests, tuple(sizes), tuple(cases), alpha, limits, seed, tuple(notes)
+        verdict, sentence, pvalue, tests, tuple(measures), tuple(cases), alpha, limits, seed, tuple(notes)
     )
 
 
@@ -224,8 +225,8 @@ def _cases(
 ) -> list[Outcomes]:
     """Return what is judged: one case of outcomes with two values, one per class of more."""
     if (probability is None) == (log_bayes_factor is None):
-        raise InvalidStudy(f"probabilities must come in one form, but {'none' if probability is None else 'two'} came; "
-                           f"pass {_FORMS}.")  # fmt: skip
+        came = "none" if probability is None else "two"
+        raise InvalidStudy(f"probabilities must come in one form, but {came} came; pass {_FORMS}.")
     if (log_bayes_factor is None) != (prior is None) or (log_bayes_factor is not None and draws is not None):
         raise InvalidStudy(f"log_bayes_factor and prior belong together, without draws; pass {_FORMS}.")
     if log_bayes_factor is not None and prior is not None:
@@ -246,8 +247,9 @@ def _ones(share: Floats, draws: ArrayLike) -> tuple[Floats, Floats]:
     if not (np.isfinite(many).all() and (many >= 1).all() and (many % 1 == 0).all()):
         raise InvalidStudy(f"draws must be whole numbers, at least 1, but {draws!r} arrived.")
     if np.abs(ones - share * each).max() > 1e-3:
-        raise InvalidStudy("probability must be a share of draws, k / M, but others arrived; leave draws= out if "
-                           "probabilities are exact.")  # fmt: skip
+        raise InvalidStudy(
+            "probability must be a share of draws, k / M, but others arrived; leave draws= out if they are exact."
+        )
     return ones, many
 
 
@@ -324,26 +326,24 @@ def _sentence(
         also = f" Also off: {listed(others)}." if others and len(cases) > 1 else ""
         return f"MISCALIBRATED ({p}): {complaint}.{also}"
     most = points_of(max(rows[-1].high for rows in each))
-    known = f"probabilities are off by at most {most} on average"
+    known = f"groups of similar probabilities are off by at most {most} on average"
     found = f"nothing found ({p})"
     if pvalue <= alpha:
         found = f"an error is there ({p}): {complaint}"
     if verdict is Verdict.WITHIN_TOLERANCE:
         real = "; it is real and smaller than tolerated" if pvalue <= alpha else ""
-        return f"WITHIN TOLERANCE: {found}{real}; {known}, in groups of similar ones."
+        return f"WITHIN TOLERANCE: {found}{real}; {known}."
     small = "; it is not clearly larger than tolerated" if pvalue <= alpha else ""
     return f"INCONCLUSIVE: {found}{small}; {known}{_more(cases, each, tolerance, alpha)}."
 
 
-def _more(
-    cases: Sequence[Outcomes], each: Sequence[Sequence[Interval]], tolerance: Tolerance, alpha: float
-) -> str:
+def _more(cases: Sequence[Outcomes], each: Sequence[Sequence[Interval]], tolerance: Tolerance, alpha: float) -> str:
     """Say how many more outcomes would certify probabilities that are right."""
     limit = tolerance.probability
     if all(rows[-1].high <= limit for rows in each):
         return ""
-    if any(case.draws is not None and np.median(case.draws) < 50 for case in cases):
-        return f", and shares of so few draws do not certify {points_of(limit)}; make 50 or more"
+    if any(blurred(case) for case in cases):
+        return f", and shares of so few draws do not certify {points_of(limit)}; make {STEADY} or more"
     need = max(outcomes_to_certify(case.probability, error=limit, alpha=alpha) for case in cases)
     n = len(cases[0].outcome)
     more = rounded(max(int(need) - n, math.ceil(0.1 * n), 1))
@@ -353,8 +353,10 @@ def _more(
 def _notes(cases: Sequence[Outcomes]) -> list[str]:
     if cases[0].draws is None:
         return []
-    return ["probabilities are shares of draws; each outcome is held against the share among truth and draws, which is "
-            "exact, and slope and error are those of such shares."]  # fmt: skip
+    return [
+        "probabilities are shares of draws; each outcome is held against the share among truth and draws, which is "
+        "exact, and slope and error are those of such shares."
+    ]
 
 
 def _tests(rows: Sequence[TestRow]) -> str:

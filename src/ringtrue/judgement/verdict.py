@@ -21,9 +21,8 @@ from ..statistics.effects import Interval
 from .column import Column, column_named, strong_columns
 from .diagnosis import diagnose
 from .levels import ADDED, Evidence, TestRow, budget, levels
+from .outcomes import ERROR, outcomes_of, unexplained
 
-#: The size of a function whose values are outcomes with probabilities.
-ERROR = "calibration error"
 #: The sizes that a certificate is about; a distance only tells whether an error of shape that a test has found matters.
 SIZES = ("spread", "bias", "coverage", ERROR)
 #: The chance that any of n scores lies as far out as a wild one if all errors are within tolerance.
@@ -163,7 +162,7 @@ def decide(
         # Without a single rejecting row the joint test alone rejected, and nothing says what it saw.
         if not rows or any(not excused(row, measures, replicates, tolerance) for row in rows):
             return Verdict.MISCALIBRATED
-        size += [m for row in rows for m in levels()[row.level].sizes(row, measures)]
+        size += [m for row in rows for m in levels()[row.level].sizes(row, measures) if m.within != "-"]
     return Verdict.WITHIN_TOLERANCE if size and all(m.certified for m in size) else Verdict.INCONCLUSIVE
 
 
@@ -177,6 +176,9 @@ def excused(row: TestRow, measures: Sequence[Interval], replicates: Replicates, 
     """Whether sizes explain what the test saw, and none of them is too large."""
     about = levels()[row.level].sizes(row, measures)
     column = column_named(replicates, row.f)
+    if column is not None and row.level == "strong" and (found := outcomes_of(column)):
+        off = unexplained(about) or any(m.within == "no" for m in about) or any(one.impossible for one in found)
+        return not off
     if column is not None and column.few_valued:  # ranks do not tell how far its probabilities are off
         return False
     if not about or any(m.within == "no" for m in about) or wild(row, replicates, tolerance):

@@ -58,7 +58,7 @@ class Coins:
     def logit(self) -> Floats:
         """Log odds, those of certainty at their limit."""
         with np.errstate(divide="ignore"):
-            return np.clip(np.log(self.p) - np.log(self.q), -_CERTAIN, _CERTAIN)
+            return np.asarray(np.clip(np.log(self.p) - np.log(self.q), -_CERTAIN, _CERTAIN))
 
     @property
     def residuals(self) -> Floats:
@@ -85,8 +85,10 @@ def as_coins(
     if t.ndim != 1 or t.size == 0 or p.shape != t.shape:
         raise InvalidStudy(f"outcome and probability must both have shape (n,), but {t.shape} and {p.shape} arrived.")
     if t.dtype.kind not in "biuf" or not np.isin(t, (0, 1)).all():
-        raise InvalidStudy("outcome must be true or false, or 0 or 1, but other values arrived; pass labels of classes "
-                           "with probabilities of shape (n, classes).")  # fmt: skip
+        raise InvalidStudy(
+            "outcome must be true or false, or 0 or 1, but other values arrived; pass labels of classes with "
+            "probabilities of shape (n, classes)."
+        )
     q = 1 - p if complement is None else np.asarray(complement, float)
     if not (np.isfinite(p).all() and ((p >= 0) & (p <= 1)).all()):
         raise InvalidStudy(f"probability must lie in [0, 1], but {np.min(p):g} to {np.max(p):g} arrived.")

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from ...statistics.effects import Interval
 from ...statistics.effects.reliability import groups
-from ..outcomes import Outcomes
+from ..outcomes import ERROR, LIKELY, Outcomes, reached
 from ..text import counted, number, percent
-from .phrases import span
+from .phrases import listed, span
 
 #: Replicates that are named.
 _NAMED = 3
@@ -17,11 +17,30 @@ _NAMED = 3
 
 def of_probabilities(sizes: Sequence[Interval], outcomes: Outcomes) -> str:
     """Say too sure, not sure enough, too high or too low, with the number that mends it and the points on average."""
-    slope, shift, error = (m for m in sizes if m.name != "weak KS distance")
-    clauses = _impossible(outcomes) + _line(slope, shift, outcomes)
+    slope, shift, error = sizes
+    clauses = _impossible(outcomes) + (_line(slope, shift, outcomes) or _likely(slope, shift))
     if not clauses:
         clauses = [_group(outcomes)]
     return "; ".join([*clauses, *_on_average(error)])
+
+
+def of_outcomes(sizes: Sequence[Interval], found: Sequence[Outcomes]) -> str:
+    """Say it of a function with few values, behind its name: of the value whose probabilities are off most."""
+    own = [m for m in sizes if m.name == ERROR or m.name.startswith("log odds")]
+    wrong = next((one for one in found if one.impossible), None)
+    worst = wrong or next(one for one in found if one.name == own[-1].of)
+    value = f"= {worst.name} " if worst.name else ""
+    return f"{value}is {of_probabilities(own, worst)}"
+
+
+def at_most(sizes: Sequence[Interval]) -> str:
+    """Say how far probabilities can be off after all that is known; nothing if there are none."""
+    errors = [m for m in sizes if m.name == ERROR]
+    if not errors:
+        return ""
+    whose = listed(dict.fromkeys(m.f for m in errors))
+    most = points_of(max(m.high for m in errors))
+    return f"groups of similar probabilities of {whose} are off by at most {most} on average"
 
 
 def _impossible(outcomes: Outcomes) -> list[str]:
@@ -45,10 +64,28 @@ def _line(slope: Interval, shift: Interval, outcomes: Outcomes) -> list[str]:
         clauses.append(f"not sure enough: multiply log odds by {_factor(slope)}")
     if shift.clear:
         way, todo = ("low", "raise") if shift.low > 0 else ("high", "lower")
-        means = f"{percent(float(outcomes.probability.mean()))} on average, {percent(float(outcomes.outcome.mean()))} came"
+        means = (
+            f"{percent(float(outcomes.probability.mean()))} on average, {percent(float(outcomes.outcome.mean()))} came"
+        )
         move = "" if clauses else f": {todo} log odds by {_moved(shift)}"
         clauses.append(f"{'and ' if clauses else ''}too {way}{move} ({means})")
     return clauses
+
+
+def _likely(slope: Interval, shift: Interval) -> list[str]:
+    """Name the error that is most likely where no interval excludes its ideal; nothing if none is."""
+    m = max((slope, shift), key=reached)
+    if reached(m) < LIKELY:
+        return []
+    if m is shift:
+        low, high = sorted(math.copysign(1.0, m.estimate) * end for end in (m.low, m.high))
+        way, todo = ("low", "raised") if m.estimate > 0 else ("high", "lowered")
+        return [
+            f"seemingly too {way}: log odds {todo} by {number(abs(m.estimate))} ({span(low, high, 2)}) would be right"
+        ]
+    if m.estimate > 1:
+        return [f"seemingly not sure enough: log odds times {_factor(m)} would be right"]
+    return [f"seemingly too sure: log odds divided by {_inverse(m)} would be right"]
 
 
 def _factor(m: Interval) -> str:

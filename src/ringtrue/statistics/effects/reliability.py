@@ -201,8 +201,8 @@ def _shift(line: Line, half: float) -> Interval:
     best = line.best_shift(1.0) if not same else math.copysign(math.inf, total - most / 2)
     top = 0.0 if same else float(line.value(best, 1.0))
     start = best if math.isfinite(best) else math.copysign(_FAR, best)
-    ends = [_edge(lambda a: float(line.value(a, 1.0)), top - half, start, side) for side in (-1, 1)]
-    return Interval(name, best, *ends, 0.0)
+    low, high = (_edge(lambda a: float(line.value(a, 1.0)), top - half, start, side) for side in (-1, 1))
+    return Interval(name, best, low, high, 0.0)
 
 
 def _edge(value: Any, least: float, start: float, side: int) -> float:
@@ -249,8 +249,8 @@ def calibration_error(
     confidence
         Each end is missed with probability (1 - confidence) / 2.
     freedom
-        Of the likelihood region of the lower end. With 2 it holds whatever the error; with 1 for one error whose kind
-        is known, or that is large beside its noise.
+        Of the likelihood region of the lower end. With 2 it holds whatever the error; with 1 for an error that is large
+        beside its noise. Either way it is 0 unless the region with 2 excludes the reported probabilities.
     draws
         M of every outcome, if probabilities are pooled shares of M draws: their errors are M / (M + 1) of those of
         the output.
@@ -303,7 +303,7 @@ def _least_error(line: Line, tail: float, freedom: int) -> float:
     if not math.isfinite(b):
         shift = _shift(line, cut / 2)
         return float(line.error(shift.low if shift.low > 0 else shift.high, 1.0)) if shift.clear else 0.0
-    if line.gain <= cut:
+    if line.gain <= float(chdtri(2, tail)):
         return 0.0
     root = np.linalg.cholesky(np.linalg.inv(line._information(expit(a + b * line._x), _features(line))))
     angles = np.linspace(0, 2 * math.pi, _DIRECTIONS, endpoint=False)
@@ -348,12 +348,12 @@ def groups(outcome: ArrayLike, probability: ArrayLike, *, most: int = GROUPS) ->
     many = min(most, max(len(p) // _LEAST, 1))
     edges = np.unique(np.quantile(p, np.arange(1, many) / many))
     cell = np.searchsorted(edges, p, side="left")
-    return [Group(int((cell == g).sum()), float(p[cell == g].mean()), float(t[cell == g].mean())) for g in np.unique(cell)]
+    return [
+        Group(int((cell == g).sum()), float(p[cell == g].mean()), float(t[cell == g].mean())) for g in np.unique(cell)
+    ]
 
 
-def grouped_limit(
-    outcome: ArrayLike, probability: ArrayLike, *, tail: float, draws: ArrayLike | None = None
-) -> float:
+def grouped_limit(outcome: ArrayLike, probability: ArrayLike, *, tail: float, draws: ArrayLike | None = None) -> float:
     """Return an upper limit of the error over groups, missed with probability tail; see :func:`calibration_error`."""
     found = groups(outcome, probability)
     n, z = sum(group.n for group in found), -float(ndtri(tail))
@@ -370,7 +370,7 @@ def outcomes_to_certify(probability: ArrayLike, *, error: float, alpha: float) -
 
     Examples
     --------
-    >>> 3000 < outcomes_to_certify(expit(1.5 * ndtri((np.arange(99) + 1) / 100)), error=0.025, alpha=0.05) < 4500
+    >>> 4000 < outcomes_to_certify(expit(1.5 * ndtri((np.arange(99) + 1) / 100)), error=0.025, alpha=0.05) < 5000
     True
     """
     p = np.asarray(probability, float)
@@ -456,4 +456,3 @@ def consistency_band(
     curves = [increasing(ones / coins.many, coins.many) for ones in _resampled(coins, rng, resamples)]
     low, high = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return coins.p, low, high
-
