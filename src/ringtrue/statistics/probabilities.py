@@ -313,16 +313,20 @@ def _log_chernoff(coins: Coins, weights: Floats) -> float:
         return 0.0
     with np.errstate(divide="ignore"):
         log_p, log_q = np.log(coins.p), np.log(coins.q)
-    s, best = total / variance, 0.0
-    # Any s gives a bound; Newton's steps on K'(s) = total, from where the sum is normal, come near to the least.
-    for _ in range(12):
-        log_mean = np.logaddexp(log_q, log_p + s * w)
-        best = min(best, float(coins.many @ (log_mean - s * w * coins.p)) - s * total)
-        tilted = np.exp(log_p + s * w - log_mean)
-        slope = float(coins.many @ (w * (tilted - coins.p)))
-        spread = float(coins.many @ (w**2 * tilted * (1 - tilted)))
-        s = min(max(s + (total - slope) / max(spread, 1e-12 * variance), s / 2), 2 * s)
-    return best
+
+    def bound(s: float) -> float:
+        return float(coins.many @ (np.logaddexp(log_q, log_p + s * w) - s * w * coins.p)) - s * total
+
+    # Any s gives a bound. Where the sum is nearly normal the best is near total / variance; where it is one coin
+    # against all odds, near their logarithm. The bound is convex in s: thirds of the bracket find it.
+    grid = np.concatenate([[total / variance], 2.0 ** np.arange(-12, 10)]) / np.array([1.0, *[np.abs(w).max()] * 22])
+    order = np.sort(grid)
+    best = int(np.argmin([bound(s) for s in order]))
+    low, high = order[max(best - 1, 0)], order[min(best + 1, len(order) - 1)]
+    for _ in range(20):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (low, right) if bound(left) < bound(right) else (left, high)
+    return min(0.0, bound(order[best]), bound((low + high) / 2))
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ _CELLS, _WIDTH = 1000, 0.02
 _CERTAIN = 30.0
 #: A slope or shift beyond this is infinite.
 _FAR = 1e3
+#: Places of a band.
+_PLACES = 500
 #: Directions in which the edge of a confidence region is looked for.
 _DIRECTIONS = 32
 
@@ -442,7 +444,7 @@ def increasing(values: Floats, weights: Floats) -> Floats:
 def consistency_band(
     probability: ArrayLike, *, rng: Generator, level: float = 0.9, resamples: int = 400
 ) -> tuple[Floats, Floats, Floats]:
-    """Return the different probabilities, and between what the curve of right ones lies at each, with this chance.
+    """Return some of the probabilities, and between what the curve of right ones lies at each, with this chance.
 
     Examples
     --------
@@ -453,6 +455,8 @@ def consistency_band(
     need_fraction(level=level)
     p = np.asarray(probability, float)
     coins = Coins.of(np.zeros(p.size), p)
-    curves = [increasing(ones / coins.many, coins.many) for ones in _resampled(coins, rng, resamples)]
+    # Enough places for any picture: of a hundred thousand all curves would not fit in memory.
+    places = np.unique(np.linspace(0, len(coins.p) - 1, min(_PLACES, len(coins.p))).astype(np.int64))
+    curves = [increasing(ones / coins.many, coins.many)[places] for ones in _resampled(coins, rng, resamples)]
     low, high = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return coins.p, low, high
+    return coins.p[places], low, high
