@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..replicates.record import LABELS, SHARES
 from ..statistics.arguments import Floats
 from ..statistics.effects import Interval
-from ..statistics.effects.reliability import calibration_error
+from ..statistics.effects.reliability import beyond_line, calibration_error
 from ..statistics.probabilities import ProbabilityTest, pooled, probability_test
 from .column import Column
 
@@ -25,6 +25,8 @@ from .column import Column
 ERROR = "calibration error"
 #: Part of the way to its ideal that an interval must leave for a line in log odds to be what a test has seen.
 LIKELY = 0.6
+#: The p-value at which a line does not describe an error.
+_BENT = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,11 @@ class Outcomes:
         found = np.flatnonzero(np.where(self.outcome == 1, self.probability, self.complement) == 0)
         return [int(i) for i in (found if self.numbers is None else self.numbers[found])]
 
+    @property
+    def bent(self) -> bool:
+        """Whether a line in log odds leaves more than noise."""
+        return beyond_line(self.outcome, self.probability, complement=self.complement) < _BENT
+
     def test(self, rng: Generator) -> ProbabilityTest:
         """Test that outcomes have these probabilities."""
         return probability_test(self.outcome, self.probability, complement=self.complement, rng=rng)
@@ -81,10 +88,13 @@ class Outcomes:
         )
 
 
-def unexplained(sizes: Sequence[Interval]) -> bool:
+def unexplained(sizes: Sequence[Interval], found: Sequence[Outcomes]) -> bool:
     """Whether the error that a test found is described by no size: no line in log odds shows it, nor is it small."""
-    small = any(m.name == ERROR and m.certified for m in sizes)
-    return not small and max((reached(m) for m in sizes if m.name.startswith("log odds")), default=0.0) < LIKELY
+    error = next(m for m in sizes if m.name == ERROR)
+    lines = [m for m in sizes if m.name.startswith("log odds")]
+    if error.certified:
+        return False
+    return max(map(reached, lines)) < LIKELY or next(one for one in found if one.name == error.of).bent
 
 
 def reached(m: Interval) -> float:

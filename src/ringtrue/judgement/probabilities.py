@@ -300,9 +300,9 @@ def _decide(
     if not evident:
         return Verdict.WITHIN_TOLERANCE if certified else Verdict.INCONCLUSIVE
     large = any(case.impossible for case in cases) or any(m.within == "no" for m in errors)
-    convicted = [rows for rows, row in zip(each, tests, strict=False) if row.adjusted <= alpha]
+    convicted = [pair for pair, row in zip(zip(each, cases, strict=True), tests, strict=False) if row.adjusted <= alpha]
     # Where the joint test of all classes alone rejects, nothing says what it saw, unless all errors are small.
-    vague = not certified and (not convicted or any(unexplained(rows) for rows in convicted))
+    vague = not certified and (not convicted or any(unexplained(rows, [case]) for rows, case in convicted))
     if large or vague:
         return Verdict.MISCALIBRATED
     return Verdict.WITHIN_TOLERANCE if certified else Verdict.INCONCLUSIVE

@@ -177,7 +177,7 @@ def excused(row: TestRow, measures: Sequence[Interval], replicates: Replicates, 
     about = levels()[row.level].sizes(row, measures)
     column = column_named(replicates, row.f)
     if column is not None and row.level == "strong" and (found := outcomes_of(column)):
-        off = unexplained(about) or any(m.within == "no" for m in about) or any(one.impossible for one in found)
+        off = unexplained(about, found) or any(m.within == "no" for m in about) or any(one.impossible for one in found)
         return not off
     if column is not None and column.few_valued:  # ranks do not tell how far its probabilities are off
         return False

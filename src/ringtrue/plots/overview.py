@@ -93,7 +93,7 @@ def _draw_top(top: Any, result: Result, chosen: Chosen, averaged: TestRow | None
     if averaged is not None and averaged.kind == "joint":
         pairs_with_belief(top.subplots(len(names), len(names), squeeze=False), chosen)
         return
-    pictures = (pit_histogram, ecdf_difference) if averaged is None else (data_averaged, pit_histogram)
+    pictures: tuple[Any, Any] = (pit_histogram, ecdf_difference) if averaged is None else (data_averaged, pit_histogram)
     if averaged is None and has_diagrams(result, names):
         pictures = (reliability, ecdf_difference)
     if len(names) == 1:

@@ -41,11 +41,6 @@ def test_slope_and_shift_are_those_of_maximum_likelihood(factor: float) -> None:
     found = log_odds(t, p, confidence=0.9)
     exact = {"xatol": 1e-8, "fatol": 1e-11, "maxiter": 2000}
     best = optimize.minimize(lambda ab: loss(t, p, *ab), [0, 1], method="Nelder-Mead", options=exact)
-        lambda ab: loss(t, p, *ab),
-        [0, 1],
-        method="Nelder-Mead",
-        options={"xatol": 1e-8, "fatol": 1e-11, "maxiter": 2000},
-    )
     assert found.slope.estimate == pytest.approx(best.x[1], abs=1e-5)
     half = stats.chi2.ppf(0.9, 1) / 2
     for end in (found.slope.low, found.slope.high):

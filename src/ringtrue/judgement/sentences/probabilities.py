@@ -18,9 +18,11 @@ _NAMED = 3
 def of_probabilities(sizes: Sequence[Interval], outcomes: Outcomes) -> str:
     """Say too sure, not sure enough, too high or too low, with the number that mends it and the points on average."""
     slope, shift, error = sizes
-    clauses = _impossible(outcomes) + (_line(slope, shift, outcomes) or _likely(slope, shift))
-    if not clauses:
-        clauses = [_group(outcomes)]
+    line = _line(slope, shift, outcomes)
+    bent = outcomes.bent
+    clauses = _impossible(outcomes) + (line or ([] if bent else _likely(slope, shift)))
+    if not clauses or (line and bent):
+        clauses.append(_group(outcomes, also=bool(clauses)))
     return "; ".join([*clauses, *_on_average(error)])
 
 
@@ -127,11 +129,12 @@ def points_of(share: float) -> str:
     return f"{text} point{'' if text == '1' else 's'}"
 
 
-def _group(outcomes: Outcomes) -> str:
+def _group(outcomes: Outcomes, *, also: bool) -> str:
     """Name the group of probabilities that is most off, where no line shows it."""
     found = groups(outcomes.outcome, outcomes.probability)
     worst = max(found, key=lambda group: group.n * (group.share - group.probability) ** 2)
+    head = "besides, off" if also else "off"
     return (
-        f"off in a way that no line in log odds shows: most of all, of {counted(worst.n, 'outcome')} with "
+        f"{head} in a way that no line in log odds shows: most of all, of {counted(worst.n, 'outcome')} with "
         f"probabilities around {percent(worst.probability)}, {percent(worst.share)} came"
     )

@@ -13,10 +13,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
-from scipy.special import chdtri, expit, ndtri
+from scipy.special import chdtrc, chdtri, expit, ndtri
 
 from ..arguments import Floats, need_count, need_fraction
-from ..probabilities import Coins, as_coins
+from ..probabilities import Coins, as_coins, scores
 from ..roots import false_position, narrow
 from .intervals import Interval
 
@@ -224,6 +224,28 @@ def _edge(value: Any, least: float, start: float, side: int) -> float:
         ends=ends,
     )
     return start + side * exact.x if exact.steps else start + side * step
+
+
+def beyond_line(outcome: ArrayLike, probability: ArrayLike, *, complement: ArrayLike | None = None) -> float:
+    """Return a p-value of "probabilities are right but for a line in log odds"; 1 if no line can be told.
+
+    Approximate: the smooth score of outcomes against the best line, whose two parameters take two of its four degrees
+    of freedom.
+
+    Examples
+    --------
+    >>> p = np.repeat([0.1, 0.5, 0.9], 100)
+    >>> bent = np.repeat([1, 0, 1, 0, 1, 0], [25, 75, 30, 70, 100, 0])
+    >>> beyond_line(bent, p) < 0.001 < beyond_line(np.repeat([1, 0, 1, 0, 1, 0], [20, 80, 50, 50, 80, 20]), p)
+    True
+    """
+    a, b = Line(outcome, probability, complement).best
+    if not math.isfinite(b):
+        return 1.0
+    t, p, q = as_coins(outcome, probability, complement)
+    open_ones = (p > 0) & (q > 0)  # certainty is no matter of a line
+    line = a + b * np.log(p[open_ones] / q[open_ones])
+    return float(chdtrc(2, scores(t[open_ones], expit(line)).smooth))
 
 
 def calibration_error(
