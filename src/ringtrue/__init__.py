@@ -14,6 +14,7 @@ from .functions import (
     Distance,
     Evaluate,
     Function,
+    Indicator,
     Linear,
     LogDensity,
     Mahalanobis,
@@ -27,6 +28,7 @@ from .judgement.judging import check, check_draws, judge
 from .judgement.kernels import check_kernel
 from .judgement.measures import measure
 from .judgement.order import independence
+from .judgement.probabilities import check_probabilities
 from .judgement.result import Result
 from .judgement.verdict import Tolerance, Verdict
 from .question.models import contaminated
@@ -45,6 +47,7 @@ __all__ = [
     "Gamma",
     "Gaussian",
     "Independent",
+    "Indicator",
     "Linear",
     "LogDensity",
     "Mahalanobis",
@@ -62,6 +65,7 @@ __all__ = [
     "check_beliefs",
     "check_draws",
     "check_kernel",
+    "check_probabilities",
     "compare",
     "contaminated",
     "coverage_map",

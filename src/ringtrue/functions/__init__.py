@@ -4,7 +4,7 @@ from .contract import ALL, ALONE, SEVERAL, Context, Sees, TestFunction, printabl
 from .families import BestOf, as_testfunctions, default_family, unasked
 from .joint import LogDensity, Mahalanobis
 from .pooled import Pooled, PreRank, Reference
-from .single import Coordinate, Distance, Evaluate, Function, Linear, Vectorized, identity
+from .single import Coordinate, Distance, Evaluate, Function, Indicator, Linear, Vectorized, identity
 
 __all__ = [
     "ALL",
@@ -16,6 +16,7 @@ __all__ = [
     "Distance",
     "Evaluate",
     "Function",
+    "Indicator",
     "Linear",
     "LogDensity",
     "Mahalanobis",

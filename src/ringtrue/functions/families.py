@@ -206,9 +206,10 @@ def default_family(reference: Any) -> tuple[TestFunction, ...]:
     # A user's parameter keeps its name, whatever it is; ours give way.
     taken = {name for key in parts for name in (key, *(one.name for one in coordinates))}
     distance = Distance(whole(center), whole(scale), _free("distance", taken), "overall")
-    # The sum of one entry is the entry again, and would be paid for twice.
+    # The sum of one entry is the entry again, and would be paid for twice; so is the distance if it has two values.
     if len(coordinates) == 1:
-        return (*coordinates, distance)
+        two = np.unique(next(iter(parts.values()))).size <= 2
+        return coordinates if two else (*coordinates, distance)
     return (*coordinates, Linear(whole({k: 1 / s for k, s in scale.items()}), _free("sum", taken), "sum"), distance)
 
 

@@ -23,6 +23,7 @@ from . import groups as grouped
 from .column import strong_columns
 from .levels import ADDED, evidence
 from .looks import Look
+from .outcomes import outcomes_of
 from .result import Resolution, Result, Tested
 from .sentences.verdicts import Findings, sentence, useless
 from .verdict import Tolerance, Verdict, decide, overall, rejecting
@@ -366,7 +367,8 @@ def _with_lost(replicates: Replicates, lost: int) -> Replicates:
 
 def _resolution(replicates: Replicates, alpha: float, test: str) -> Resolution:
     """Return the smallest errors that this run would have found with 80 % chance, where that is known."""
-    columns = strong_columns(replicates)
+    # What probabilities show has no spread and no bias.
+    columns = [column for column in strong_columns(replicates) if not outcomes_of(column)]
     unknown = replicates.failures or any(column.chains or column.groups is not None for column in columns)
     if not columns or test != "combination" or unknown:
         return Resolution(np.nan, np.nan, np.nan)

@@ -40,7 +40,7 @@ class Resolution:
 
     def __str__(self) -> str:
         if math.isnan(self.bias):
-            return "What this run could have seen is known for the default test, without losses and groups, only."
+            return "What this run could have seen is known for spread and bias, by the default test, without losses."
         ends = [
             f"{word} {near(x, 1)}"
             for word, x in (("above", self.over_confident), ("below", self.under_confident))

@@ -15,6 +15,7 @@ from .maps import coverage_map
 from .outputs import data_averaged, scatter_matrix
 from .overview import plot
 from .positions import coverage_curve, coverage_difference, ecdf, ecdf_difference, pit_histogram
+from .probabilities import reliability
 from .sweeps import sweep_lines
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "plot",
     "reading",
     "recovery",
+    "reliability",
     "scatter_matrix",
     "sweep_lines",
     "z_contraction",

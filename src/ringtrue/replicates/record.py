@@ -32,6 +32,9 @@ TIED = "ties/"
 JOINT, PLACES = "joint/", 250
 #: Arrays under this name and that of a summary have the summary of every dataset; nan where there is none.
 OF_DATA = "data/"
+#: Arrays under this name and that of a test function say how probable outputs call each of so many labels, and among
+#: how many draws; nan for a replicate that has other values.
+SHARES, LABELS = "shares/", 20
 #: What its ``noise`` says of a model that gave the same data for one theta from two random streams: it takes one; it
 #: takes none; it takes none, and its data are every theta moved by the same numbers.
 IGNORES_STREAM, NO_STREAM, SAME_SHIFT = 1, 2, 3
@@ -268,12 +271,12 @@ class Replicates:
         """Return the same replicates with some of the test functions only."""
         # What is of no function stays; what has other axes, such as members, may concern all of them, and goes.
         per_function = (self.n, len(self.functions))
-        tied = {f"{TIED}{self.functions[k].name}" for k in columns}
+        own = {f"{prefix}{self.functions[k].name}" for k in columns for prefix in (TIED, SHARES)}
         arrays = {
             name: array if whole else array[:, columns]
             for name, array in self.arrays.items()
-            if (whole := name.startswith(KEPT) or array.ndim == 1 or name in tied)
-            or (array.shape == per_function and not name.startswith(TIED))
+            if (whole := name.startswith(KEPT) or array.ndim == 1 or name in own)
+            or (array.shape == per_function and not name.startswith((TIED, SHARES)))
             or name.startswith(OF_CHAINS)
         }
         header = replace(self.header, functions=tuple(self.functions[k] for k in columns))
@@ -393,7 +396,7 @@ class Gathering:
     def _is_whole(self, name: str) -> bool:
         if name in self._uneven:
             return False
-        known = name in self._fields or name.startswith((DIAGNOSTIC, TIED, JOINT))
+        known = name in self._fields or name.startswith((DIAGNOSTIC, TIED, SHARES, JOINT))
         return known or not (self._missing(name) & ~self._absent).any()
 
     def _missing(self, name: str) -> NDArray[np.bool_]:

@@ -19,8 +19,10 @@ from ..judgement.fits import Line
 from ..judgement.judging import fewest_draws
 from ..judgement.levels import TestRow, chain, levels
 from ..judgement.measures import Measures, measure, over_family
+from ..judgement.outcomes import outcomes_of
 from ..judgement.result import Result
 from ..judgement.sentences import phrases as wording
+from ..judgement.sentences.probabilities import of_outcomes
 from ..judgement.text import decimals, number
 from ..judgement.verdict import Verdict
 from ..plots.selection import worst_first
@@ -46,6 +48,9 @@ MEANINGS = {
     "spread": "what the reported sd should be multiplied by",
     "bias": "how far the truth lies above the outputs, in reported sds",
     "coverage": "share of central 90 % intervals, or the nearest that draws allow, that contain the truth",
+    "log odds slope": "what log odds should be multiplied by; below 1 is too sure",
+    "log odds shift": "what should be added to log odds",
+    "calibration error": "how far probabilities are off on average; the upper end is that of groups of similar ones",
     "KS distance": "largest error of a one-sided probability",
     "W1 distance": "the same, averaged over all levels",
     "CvM distance": "the same, squared before averaging",
@@ -176,6 +181,10 @@ def _mends(result: Result) -> Iterator[str]:
 def _mend(result: Result, k: int, about: Mapping[str, Interval]) -> Iterator[str]:
     """Say what would mend one test function: what the sentence says, of every kind of error."""
     ran = result.replicates
+    if probable := outcomes_of(columns_of(ran)[k]):
+        if any(m.clear for name, m in about.items() if name.startswith("log odds")) or probable[0].impossible:
+            yield f"{short(ran.functions[k].name)} {of_outcomes(list(about.values()), probable)}."
+        return
     name, found = ran.functions[k].name, diagnose(columns_of(ran)[k])
     if found.kind == "outliers":
         # A factor would widen every output for the sake of a few, so that none is named.

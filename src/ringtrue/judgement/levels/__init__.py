@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -21,7 +21,7 @@ from ...statistics import combining, exchange, uniformity
 from ...statistics.effects import Interval
 from ...streams import Streams
 from ...values import Floats
-from .. import chains, groups
+from .. import chains, groups, outcomes
 from ..column import Column, columns_of
 
 if TYPE_CHECKING:
@@ -181,8 +181,13 @@ def test_column(level: str, column: Column, test: str) -> TestRow:
     if column.groups is not None:
         smooth, plain = test == "combination" and not column.chains, column.broken()
         found = groups.test(column, plain.scores, lambda one: _tested(one, test), draws=plain.draws, smooth=smooth)
-        return row_of(level, column, found, column.route)
-    return row_of(level, column, _tested(column, test), column.route)
+        return row_of(level, column, found, _route(column))
+    return row_of(level, column, _tested(column, test), _route(column))
+
+
+def _route(column: Column) -> str:
+    found = () if column.lost else outcomes.outcomes_of(column)
+    return outcomes.route(found) if found else column.route
 
 
 def _tested(column: Column, test: str) -> Any:
@@ -191,7 +196,9 @@ def _tested(column: Column, test: str) -> Any:
         return chains.test(column, lambda: stream(column.replicates, 4 + column.k))
     if column.pool is not None and not column.lost:
         # The labels are the same for every seed: draws that exist have one p-value.
-        return exchange.exchange_test(column.pool, rng=labels())
+        found, pool = outcomes.outcomes_of(column), column.pool
+        exchanged = partial(exchange.exchange_test, pool, rng=labels())
+        return outcomes.test(found, labels, exchanged) if found else exchanged()
     plain = column.broken()
     z = plain.scores if plain.draws is None else None
     return uniform(plain.values, z, draws=plain.draws, test=test, lost=column.lost)

@@ -12,6 +12,7 @@ from ..diagnosis import Diagnosis, Kind, diagnose
 from ..joint import CORRELATIONS, KINDS
 from ..levels import ADDED, Evidence, TestRow, levels
 from ..measures import AgainstBelief, FewValues, of_few_values, region_off
+from ..outcomes import outcomes_of
 from ..text import counted, decimals, format_p, number, percent
 from ..verdict import Tolerance
 from .joint import clear_errors
@@ -29,6 +30,7 @@ from .phrases import (
     span,
     that_miss,
 )
+from .probabilities import of_outcomes
 from .verdicts import Findings, far_misses, idle, whatever
 
 #: Part of the way to its ideal that an interval must leave for an error to be named as likely.
@@ -111,6 +113,8 @@ def direction(f: str, findings: Findings) -> str:
     column = _column(f, findings)
     if column.chains and math.isinf(about["spread"].high):
         return "is not where the chains say, and they are worth too few draws each to tell by how much"
+    if found_of := outcomes_of(column):
+        return of_outcomes(list(about.values()), found_of)
     if column.few_valued:
         return _few_valued(of_few_values(column))
     found = diagnose(column)
@@ -229,6 +233,8 @@ def _tagged(f: str, findings: Findings) -> str:
     column = column_named(findings.replicates, f)
     if column is None or column.sees != "theta" or row.level != "strong":
         return f"{f} ({row.level})"
+    if outcomes_of(column):
+        return f
     about = {m.name: m for m in findings.measures if m.f == f}
     found = diagnose(column)
     plain = found.kind == "plain"

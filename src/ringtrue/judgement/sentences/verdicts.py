@@ -15,9 +15,11 @@ from ..diagnosis import far_out
 from ..groups import one_of_each
 from ..levels import Evidence, TestRow
 from ..measures import says_nothing
+from ..outcomes import ERROR, outcomes_of
 from ..text import counted, decimals, format_p, number, percent
 from ..verdict import Tolerance, Verdict, certificate
 from .phrases import interval, listed, percents, share_of, span, that_miss
+from .probabilities import at_most
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,13 @@ def _unseen(findings: Findings) -> str:
 def _sizes(findings: Findings) -> str:
     """Return the three measures with their intervals; of several test functions, what holds for all."""
     measures = certificate(findings.measures, findings.replicates)
+    known = at_most(measures)
+    if all(m.name == ERROR for m in measures):
+        return known
+    return f"{_of_positions(measures)}{f'; {known}' if known else ''}"
+
+
+def _of_positions(measures: Sequence[Interval]) -> str:
     spread, bias, coverage = ([m for m in measures if m.name == name] for name in ("spread", "bias", "coverage"))
     nominal = percent(coverage[0].ideal)
     if len(spread) == 1:
@@ -146,6 +155,7 @@ def far_misses(findings: Findings, *, told: Collection[str] = ()) -> str:
     """
     skipped = ("distance", "overall") if findings.entries else ()
     asked = [one for one in strong_columns(findings.replicates) if one.name not in told and one.kind not in skipped]
+    asked = [one for one in asked if not outcomes_of(one)]  # a rare outcome is many sds away, and that is all it can be
     found = [(one[1], column) for column in asked if column.draws and (one := far_out(column, among=len(asked)))]
     if not found:
         return ""
