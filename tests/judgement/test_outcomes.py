@@ -160,6 +160,7 @@ def test_losses_groups_and_unequal_draws() -> None:
     assert grouped["theta"].measure("calibration error").high > high[1]
     uneven = rt.check_draws(theta, [row[: 20 + i % 7] for i, row in enumerate(draws)], iid=True, alpha=1e-6)
     assert uneven.verdict is rt.Verdict.INCONCLUSIVE
+    assert uneven.tests[0].route == "shares of 20-26"
 
 
 def test_other_discrete_functions_are_judged_as_before() -> None:

@@ -19,7 +19,7 @@ from ..statistics.arguments import Floats
 from ..statistics.effects import Interval
 from ..statistics.effects.reliability import beyond_line, calibration_error
 from ..statistics.probabilities import ProbabilityTest, pooled, probability_test
-from .column import Column
+from .column import FEW_VALUES, Column
 
 #: The name of the size that a certificate is about.
 ERROR = "calibration error"
@@ -128,7 +128,7 @@ def outcomes_of(column: Column) -> tuple[Outcomes, ...]:
 
 def _found(column: Column) -> tuple[Outcomes, ...]:
     kept = column.replicates.arrays.get(f"{SHARES}{column.name}")
-    if kept is None or column.sees != "theta" or not column.few_valued:
+    if kept is None or column.sees != "theta":
         return ()
     shares, truth = kept[column.rows].astype(float), column.array("truth")
     if not np.isfinite(shares).all():
@@ -136,7 +136,7 @@ def _found(column: Column) -> tuple[Outcomes, ...]:
     each, draws = shares[:, :LABELS], shares[:, LABELS]
     came = truth[:, None] == np.arange(LABELS)
     present = np.flatnonzero((each > 0).any(axis=0) | came.any(axis=0))
-    if present.size < 2:
+    if present.size < 2 or _equal(each) < FEW_VALUES:
         return ()
     two = bool((present <= 1).all())
     ran = column.replicates
@@ -144,6 +144,11 @@ def _found(column: Column) -> tuple[Outcomes, ...]:
     found = (_of_label(came[:, k], each, int(k), draws) for k in ([1] if two else present))
     names = [""] if two else [f"{k}" for k in present]
     return tuple(replace(one, name=name, numbers=numbers) for one, name in zip(found, names, strict=True))
+
+
+def _equal(shares: Floats) -> float:
+    """Return how often two draws of an output are equal."""
+    return float(np.mean(np.square(shares).sum(axis=1) / np.square(shares.sum(axis=1))))
 
 
 def _of_label(came: NDArray[np.bool_], shares: Floats, label: int, draws: Floats) -> Outcomes:

@@ -194,11 +194,16 @@ def _tested(column: Column, test: str) -> Any:
     """Test a column of independent replicates."""
     if column.chains:
         return chains.test(column, lambda: stream(column.replicates, 4 + column.k))
+    # The labels are the same for every seed: draws that exist have one p-value.
+    if not column.lost and (found := outcomes.outcomes_of(column)):
+        return outcomes.test(found, labels, partial(_ranked, column, test))
+    return _ranked(column, test)
+
+
+def _ranked(column: Column, test: str) -> Any:
+    """Test positions, or where there are ties that truth and draws can be exchanged."""
     if column.pool is not None and not column.lost:
-        # The labels are the same for every seed: draws that exist have one p-value.
-        found, pool = outcomes.outcomes_of(column), column.pool
-        exchanged = partial(exchange.exchange_test, pool, rng=labels())
-        return outcomes.test(found, labels, exchanged) if found else exchanged()
+        return exchange.exchange_test(column.pool, rng=labels())
     plain = column.broken()
     z = plain.scores if plain.draws is None else None
     return uniform(plain.values, z, draws=plain.draws, test=test, lost=column.lost)

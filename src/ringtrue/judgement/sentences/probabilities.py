@@ -23,7 +23,7 @@ def of_probabilities(sizes: Sequence[Interval], outcomes: Outcomes) -> str:
     clauses = _impossible(outcomes) + (line or ([] if bent else _likely(slope, shift)))
     if not clauses or (line and bent):
         clauses.append(_group(outcomes, also=bool(clauses)))
-    return "; ".join([*clauses, *_on_average(error)])
+    return "; ".join([*clauses, *_on_average(error)]).replace("; and ", ", and ")
 
 
 def of_outcomes(sizes: Sequence[Interval], found: Sequence[Outcomes]) -> str:
