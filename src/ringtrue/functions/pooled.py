@@ -6,7 +6,7 @@ truth: whatever it is, the truth's rank is uniform if the truth follows the outp
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NoReturn, get_args
 
@@ -21,6 +21,8 @@ Measure = Literal["energy", "band", "average", "density"]
 #: Values are rounded to so many decimals of their own scale: members that are equal must stay so, whatever the order of
 #: summation.
 _DECIMALS = 9
+#: Distances held at once: they stay in the cache.
+_CACHED = 1 << 17
 
 
 class Pooled:
@@ -111,9 +113,15 @@ def energy(pool: Floats) -> Floats:
     >>> energy(np.array([[[0.0]], [[2.0]]])).tolist()
     [[2.0], [2.0]]
     """
-    squares = squared_distances(standardised(pool))
     # A member is at distance 0 from itself, all alike.
-    return np.asarray(np.sqrt(squares).sum(axis=2).T / max(len(pool) - 1, 1))
+    rows = [np.sqrt(squared_distances(part)).sum(axis=2) for part in _few_at_a_time(standardised(pool))]
+    return np.asarray(np.concatenate(rows).T / max(len(pool) - 1, 1))
+
+
+def _few_at_a_time(pool: Floats) -> Iterator[Floats]:
+    """Yield so few replicates that the distances between their members fit into memory."""
+    step = max(1, _CACHED // len(pool) ** 2)
+    return (pool[:, start : start + step] for start in range(0, pool.shape[1], step))
 
 
 def squared_distances(members: Floats) -> Floats:
@@ -165,7 +173,11 @@ def density(pool: Floats) -> Floats:
     >>> int(density(np.array([[[0.0]], [[0.1]], [[9.0]]]))[:, 0].argmin())
     2
     """
-    rows = np.swapaxes(standardised(pool), 0, 1)
+    return np.concatenate([_density(part) for part in _few_at_a_time(standardised(pool))], axis=1)
+
+
+def _density(members: Floats) -> Floats:
+    rows = np.swapaxes(members, 0, 1)
     m, d = rows.shape[1:]
     covariance = np.swapaxes(rows, 1, 2) @ rows / m
     values, vectors = np.linalg.eigh(covariance)
