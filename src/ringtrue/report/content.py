@@ -17,7 +17,8 @@ from ..judgement.column import columns_of
 from ..judgement.diagnosis import diagnose
 from ..judgement.fits import Line
 from ..judgement.judging import fewest_draws
-from ..judgement.levels import TestRow, chain, levels
+from ..judgement.joint import KINDS
+from ..judgement.levels import ADDED, TestRow, chain, levels
 from ..judgement.measures import Measures, measure, over_family
 from ..judgement.outcomes import outcomes_of
 from ..judgement.result import Result
@@ -164,18 +165,31 @@ def _by_verdict(result: Result) -> Iterator[str]:
 def _mends(result: Result) -> Iterator[str]:
     """Name the factor or the shift that would mend each of the worst test functions."""
     measures = by_function(result.measures)
-    names = {k: result.replicates.functions[k].name for k in ranked(result)}
+    correlations = list(_correlations(result))
+    yield from correlations
+    # A wrong correlation shows in the sum of all entries, which has nothing of its own to mend then.
+    skipped = ADDED if correlations else ()
+    names = {k: one.name for k in ranked(result) if (one := result.replicates.functions[k]).kind not in skipped}
     mends = [line for k, name in names.items() for line in _mend(result, k, measures.get(name, {}))]
     yield from mends[:PICTURED]
     if len(mends) > PICTURED:
         yield f"{len(mends) - PICTURED} further mends are in the table of measures."
-    found = {row.level for row in result.tests if row.adjusted <= result.spent}
-    if not mends and "strong" in found:
+    found = {row.level for row in result.tests if row.adjusted <= result.spent and row.kind not in KINDS}
+    if not mends and not correlations and "strong" in found:
         yield "The error is one of shape, which no factor mends: the pictures below show where it is."
     if "weak" in found:
         yield "Make sure that the procedure uses the same belief that the truths are drawn from."
     if "auto" in found:
         yield "Look at the data that lead to similar outputs: the outputs are right on average and wrong among those."
+
+
+def _correlations(result: Result) -> Iterator[str]:
+    """Say which correlations are off for sure, and too large to be tolerated."""
+    for m in result.measures:
+        if m.name == "correlation error" and m.clear and m.within == "no":
+            way = "raise" if m.estimate < 0 else "lower"
+            size = number(abs(m.estimate))
+            yield f"Mend the correlation of {short(m.f)}: {way} what outputs report by {size}."
 
 
 def _mend(result: Result, k: int, about: Mapping[str, Interval]) -> Iterator[str]:
