@@ -16,8 +16,8 @@ from ..functions import ALL
 from ..judgement.column import columns_of
 from ..judgement.diagnosis import diagnose
 from ..judgement.fits import Line
-from ..judgement.judging import fewest_draws
 from ..judgement.joint import KINDS
+from ..judgement.judging import fewest_draws
 from ..judgement.levels import ADDED, TestRow, chain, levels
 from ..judgement.measures import Measures, measure, over_family
 from ..judgement.outcomes import outcomes_of
