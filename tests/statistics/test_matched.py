@@ -1,5 +1,6 @@
 """The joint test against full enumeration, brute force and closed forms."""
 
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -120,18 +121,12 @@ def test_errors_of_correlation_are_covered() -> None:
     assert missed <= most < too_short
 
 
+@cache
 def _limit() -> float:
     """Return the error of independent draws for truths of correlation .6, with 19 draws, from 2 million scores."""
-    rng = np.random.default_rng(9)
-    x = rng.normal(size=(100_000, 20, 2))
+    x = np.random.default_rng(9).normal(size=(100_000, 20, 2))
     x[:, 0, 1] = 0.6 * x[:, 0, 0] + 0.8 * x[:, 0, 1]
-    global _LIMIT
-    if _LIMIT is None:
-        _LIMIT = float(correlation_errors(scores_from_ranks(x.argsort(axis=1).argsort(axis=1)), pairs_of(2)).errors[0])
-    return _LIMIT
-
-
-_LIMIT: float | None = None
+    return float(correlation_errors(scores_from_ranks(x.argsort(axis=1).argsort(axis=1)), pairs_of(2)).errors[0])
 
 
 def test_scores_share_ties_and_have_unit_size() -> None:

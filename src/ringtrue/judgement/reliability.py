@@ -9,9 +9,11 @@ from typing import Literal
 import numpy as np
 
 from ..statistics.effects import Interval
-from ..statistics.effects.reliability import log_odds
+from ..statistics.effects.reliability import groups, log_odds, outcomes_to_certify
 from .outcomes import Outcomes
 from .verdict import Tolerance, within
+
+__all__ = ["STEADY", "groups", "outcomes_to_certify", "sizes", "sizes_of_all"]
 
 #: Shares of fewer draws blur the probabilities too much to show that they are right.
 STEADY = 50

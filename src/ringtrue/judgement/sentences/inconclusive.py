@@ -8,12 +8,11 @@ from dataclasses import replace
 
 from ...replicates.record import GROUP
 from ...statistics.effects import Interval
-from ...statistics.effects.reliability import outcomes_to_certify
 from ..chains import too_slow
 from ..column import strong_columns
 from ..measures import without_losses
 from ..outcomes import ERROR, outcomes_of
-from ..reliability import STEADY, blurred
+from ..reliability import STEADY, blurred, outcomes_to_certify
 from ..text import counted, decimals, format_p, number, percent
 from ..verdict import (
     Tolerance,

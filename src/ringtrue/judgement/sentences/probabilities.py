@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from ...statistics.effects import Interval
-from ...statistics.effects.reliability import groups
 from ..outcomes import ERROR, LIKELY, Outcomes, reached
+from ..reliability import groups
 from ..text import counted, number, percent
 from .phrases import listed, span
 
