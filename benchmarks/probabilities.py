@@ -79,12 +79,13 @@ def shares(name: str, report: Report, n: int, runs: int) -> dict[str, float]:
 
 def print_tests(runs: int) -> None:
     """Print sizes and powers."""
-    rows = {f"right, n = {n}": shares("right", lambda x: x, n, runs) for n in (40, 400)}
-    rows |= {f"{name}, n = {n}": shares(name, report, n, runs) for name, (report, n) in REPORTS.items()}
-    tests = list(next(iter(rows.values())))
-    print(f"| rejected at 5 %, {runs} runs | {' | '.join(tests)} |\n|---|{'---|' * len(tests)}")
-    for name, row in rows.items():
-        print(f"| {name} | {' | '.join(f'{row[test]:.3f}' for test in tests)} |", flush=True)
+    cases: list[tuple[str, Report, int]] = [("right", lambda x: x, n) for n in (40, 400)]
+    cases += [(name, report, n) for name, (report, n) in REPORTS.items()]
+    for k, (name, report, n) in enumerate(cases):
+        row = shares(name, report, n, runs)
+        if k == 0:
+            print(f"| rejected at 5 %, {runs} runs | n | {' | '.join(row)} |\n|---|---|{'---|' * len(row)}")
+        print(f"| {name} | {n} | {' | '.join(f'{share:.3f}' for share in row.values())} |", flush=True)
 
 
 def at_limit(name: str, error: float) -> Report | None:
