@@ -415,6 +415,8 @@ class Gathering:
         """Return an array with blanks where nothing came."""
         array, missing = self._arrays[name], self._missing(name)
         if name.startswith(JOINT):  # rows behind the last that came were never touched, and cost nothing
+            # A lost replicate that was computed beside others has rows, one that was alone has none.
+            missing[[one.replicate - self.first for one in self.failures]] = True
             many = int(np.flatnonzero(~missing)[-1]) + 1 if not missing.all() else 0
             array, missing = array[:many], missing[:many]
         if missing.any():
