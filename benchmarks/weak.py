@@ -47,10 +47,10 @@ class Case:
         weight = self.turned * (1 - self.v)
 
         def procedure(mu0: Any, y: Floats, rng: Generator) -> Floats:
-            return weight * y + rng.normal(size=(self.draws, *y.shape)) @ inside.T
+            return np.asarray(weight * y + rng.normal(size=(self.draws, *y.shape)) @ inside.T)
 
         def model(theta: Floats, rng: Generator) -> Floats:
-            return theta + rng.normal(size=theta.shape) @ noise.T
+            return np.asarray(theta + rng.normal(size=theta.shape) @ noise.T)
 
         f = [rt.Coordinate(index=(k,)) for k in range(self.d)]
         return rt.Study(rt.Gaussian(np.zeros(self.d), root @ root.T), model, procedure, batch=n, seed=seed, f=f)
@@ -138,7 +138,8 @@ def needed(ns: tuple[int, ...], powers: list[float], wanted: float = 0.8) -> str
     inside = [(np.log(n), special.ndtri(p)) for n, p in zip(ns, powers, strict=True) if 0.02 < p < 0.995]
     if len(inside) < 2:
         return f"<{ns[0]}" if powers[0] >= wanted else f">{ns[-1]}"
-    slope, level = np.polyfit(*zip(*inside, strict=True), 1)
+    x, y = np.array(inside).T
+    slope, level = np.polyfit(x, y, 1)
     at = float(np.exp((special.ndtri(wanted) - level) / slope)) if slope > 0 else np.inf
     return f"{at:.0f}" if at < 4 * ns[-1] else f">{ns[-1]}"
 

@@ -22,7 +22,7 @@ LIBRARIES = {
     "docs/bayesflow.md": "bayesflow",
     "docs/numpyro.md": "numpyro",
     "docs/pymc.md": "pymc",
-    "docs/samplers.md": "emcee",
+    "docs/samplers.md": "blackjax",
     "docs/sbi.md": "sbi",
     "docs/stan.md": "stan",
 }

@@ -22,8 +22,8 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted(
 
 
 def test_the_front_door_is_narrow() -> None:
-    """About forty names: what most people need, and the modules in which the others are."""
-    assert 35 <= len(rt.__all__) <= 45
+    """About fifty names: what most people need, and the modules in which the others are."""
+    assert 35 <= len(rt.__all__) <= 55
     modules = [name for name in rt.__all__ if isinstance(getattr(rt, name), ModuleType)]
     assert modules == ["errors", "planning", "plots", "procedures", "store", "testing", "twosample", "uniformity"]
 

@@ -14,16 +14,21 @@ from .functions import (
     Distance,
     Evaluate,
     Function,
+    Indicator,
     Linear,
     LogDensity,
     Mahalanobis,
+    PreRank,
+    Reference,
     Vectorized,
     identity,
 )
 from .judgement.fits import diagnostics
 from .judgement.judging import check, check_draws, judge
+from .judgement.kernels import check_kernel
 from .judgement.measures import measure
 from .judgement.order import independence
+from .judgement.probabilities import check_probabilities
 from .judgement.result import Result
 from .judgement.verdict import Tolerance, Verdict
 from .question.models import contaminated
@@ -42,11 +47,14 @@ __all__ = [
     "Gamma",
     "Gaussian",
     "Independent",
+    "Indicator",
     "Linear",
     "LogDensity",
     "Mahalanobis",
     "Mixture",
     "Normal",
+    "PreRank",
+    "Reference",
     "Replicates",
     "Result",
     "Study",
@@ -56,6 +64,8 @@ __all__ = [
     "check",
     "check_beliefs",
     "check_draws",
+    "check_kernel",
+    "check_probabilities",
     "compare",
     "contaminated",
     "coverage_map",

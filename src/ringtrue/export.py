@@ -86,7 +86,7 @@ def to_pandas(source: Result | Replicates) -> Frames:
     >>> from ringtrue import check_draws, identity
     >>> result = check_draws([0.0, 1.0], [[0.5, 1.5, -1.0], [0.0, 2.0, 3.0]], f=identity)
     >>> [len(frame) for frame in (to_pandas(result).tests, to_pandas(result).replicates)]
-    [1, 2]
+    [2, 2]
     """
     pandas: Any = _need("pandas", "to_pandas")
     replicates = _replicates(source)

@@ -27,6 +27,10 @@ Role = Literal[
     "energy",
     "points",
     "start",
+    "pool",
+    "kernel",
+    "refresh",
+    "fresh",
     "averages",
 ]
 _ROLES = {role: number for number, role in enumerate(get_args(Role))}

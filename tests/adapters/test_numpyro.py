@@ -13,6 +13,7 @@ from scipy import stats
 import ringtrue as rt
 from ringtrue import adapters
 from ringtrue.execution.store.identity import fingerprint
+from ringtrue.functions.contract import Context
 from tests.builders import refusal, says
 
 numpyro = pytest.importorskip("numpyro")
@@ -68,14 +69,32 @@ def test_prior_and_data_follow_the_model(study: Any) -> None:
 
 
 def test_log_likelihood_is_that_of_scipy(study: Any) -> None:
-    """For one parameter and for many at once, to the precision of the library."""
+    """For draws of several datasets, for one parameter of each, and for one alone, to the precision of the library."""
     rng = np.random.default_rng(2)
-    slope, sd, y = rng.normal(size=(2, 5)), rng.gamma(2.0, size=5), rng.normal(size=8)
-    expected = stats.norm.logpdf(y, slope[(X > 0).astype(int)].T * X, sd[:, None]).sum(axis=1)
-    many = study.machine.log_likelihood({"slope": slope, "sd": sd}, {"y": y})
-    single = study.machine.log_likelihood({"slope": slope[:, 0], "sd": sd[0]}, {"y": y})
+    slope, sd, y = rng.normal(size=(5, 3, 2)), rng.gamma(2.0, size=(5, 3)), rng.normal(size=(3, 8))
+    expected = stats.norm.logpdf(y, slope[..., (X > 0).astype(int)] * X, sd[..., None]).sum(axis=-1)
+    f = study.functions[-1]
+    many = f.evaluate({"slope": slope, "sd": sd}, Context(2, {"y": y}))
+    each = f.evaluate({"slope": slope[1], "sd": sd[1]}, Context(1, {"y": y}))
+    single = f.evaluate({"slope": slope[1, 2], "sd": sd[1, 2]}, Context(0, {"y": y[2]}))
     assert many == pytest.approx(expected, rel=1e-5)
-    assert float(single) == pytest.approx(expected[0], rel=1e-5)
+    assert each == pytest.approx(expected[1], rel=1e-5)
+    assert float(single) == pytest.approx(expected[1, 2], rel=1e-5)
+
+
+def test_log_likelihoods_of_a_batch_are_one_call(study: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many datasets and draws there are."""
+    calls, compiled = [], study.machine._log_likelihood
+
+    def counted(*parts: Any) -> Any:
+        calls.append(parts)
+        return compiled(*parts)
+
+    monkeypatch.setitem(study.machine.__dict__, "_log_likelihood", counted)
+    theta = study.machine.prior(40, np.random.default_rng(1))
+    y = study.machine.simulate(theta, np.random.default_rng(2))
+    assert study.functions[-1].evaluate(theta, Context(1, y)).shape == (40,)
+    assert len(calls) == 1
 
 
 @pytest.mark.process
@@ -92,9 +111,9 @@ def test_precision_is_that_of_the_study(study: Any, tmp_path: Path) -> None:
     y = wide.simulate(theta, rng)["y"][0]
     assert {array.dtype for array in (*theta.values(), y)} == {np.dtype(float)}
     expected = stats.norm.logpdf(y, theta["slope"][:, (X > 0).astype(int)] * X, theta["sd"][:, None]).sum(axis=1)
-    last = {name: np.moveaxis(part, 0, -1) for name, part in theta.items()}
-    assert wide.log_likelihood(last, {"y": y}) == pytest.approx(expected, rel=1e-12)
-    assert study.machine.log_likelihood(last, {"y": y}) != pytest.approx(expected, rel=1e-12)
+    rows = {name: part[:, None] for name, part in theta.items()}
+    assert wide.log_likelihood(rows, {"y": y[None]})[:, 0] == pytest.approx(expected, rel=1e-12)
+    assert study.machine.log_likelihood(rows, {"y": y[None]})[:, 0] != pytest.approx(expected, rel=1e-12)
     assert wide.identity != study.machine.identity
 
 

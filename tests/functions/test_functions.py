@@ -461,7 +461,7 @@ def test_entries_that_nobody_asks_about_are_named(f: Any, left: str | None) -> N
     assert list(rt.run(study, n=3).header.notes) == said
 
 
-@pytest.mark.parametrize("values", [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0, 1.0], [[1.0, 5.0], [2.0, 5.0], [3.0, 7.0]]])
+@pytest.mark.parametrize("values", [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0, 1.0, 3.0], [[1.0, 5.0], [2.0, 5.0], [3.0, 7.0]]])
 def test_no_draw_of_a_belief_lies_at_the_centre_of_the_distance(values: Any) -> None:
     """A distance of 0 has no chance under a law with a density: one such truth in a thousand rejected all."""
     reference = np.repeat(np.asarray(values), 7, axis=0)

@@ -12,7 +12,7 @@ from ringtrue.judgement import averages
 from ringtrue.judgement.averages import CORRELATION, KINDS, SIZED, UNSIZED, averages_of
 from ringtrue.judgement.levels import TestRow
 from ringtrue.replicates.averages import AVERAGES
-from ringtrue.replicates.record import Failure, Replicates
+from ringtrue.replicates.record import JOINT, Failure, Replicates
 from ringtrue.statistics import combining
 from tests.builders import BELIEF, SD, noisy
 
@@ -41,7 +41,8 @@ def _row(result: rt.Result) -> TestRow:
 def _complaint(result: rt.Result) -> str:
     """Return the sentence if nothing but averages speaks against the procedure."""
     ran = result.replicates
-    arrays = {name: part for name, part in ran.arrays.items() if name != "members"}
+    others = {"members", *(name for name in ran.arrays if name.startswith(JOINT))} - {AVERAGES}
+    arrays = {name: part for name, part in ran.arrays.items() if name not in others}
     return rt.judge(replace(ran, arrays={**arrays, **_silent(ran)})).sentence
 
 

@@ -149,7 +149,7 @@ def test_a_procedure_without_a_word_is_refused_when_judged() -> None:
     says(refusal(lambda: rt.judge(ran)), "neighbouring draws of 'theta'", "chains=", "iid=True")
     said = rt.Study(rt.Normal(0, 1), lambda theta, rng: theta + rng.normal(), _chains)
     result = rt.check(said, n=100)
-    assert set(result.levels) == {"strong", "weak"}
+    assert set(result.levels) == {"strong", "reversible", "weak"}
 
 
 def _chain(mu0: Any, y: Any, rng: Any) -> Any:

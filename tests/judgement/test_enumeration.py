@@ -140,8 +140,7 @@ def test_several_splits_are_combined_in_their_order() -> None:
         choosing, testing = ([ks(ran.rank[half, j], draws=9).pvalue for j in range(3)] for half in np.split(order, 2))
         often.append(int(np.argmin(choosing)))
         p.append(testing[often[-1]])
-    assert result.pvalue == prefix_two_median(p)
-    assert result.pvalue > min(p)
+    assert result.levels["strong"].pvalue == prefix_two_median(p) > min(p)
     # The row is that of the function that was chosen most often, in six of eight splits.
     assert np.bincount(often).max() > 4
     assert result.tests[0].f == f"theta[{np.bincount(often).argmax()}]"

@@ -348,13 +348,13 @@ def test_an_open_verdict_asks_for_new_groups() -> None:
     says(few.sentence, "3 groups tell next to nothing")
 
 
-def test_a_switch_with_ties_is_exchanged_on_one_of_each() -> None:
-    """A parameter with two values in groups: its truth and draws are exchanged with ties as they are, one of each."""
+def test_a_switch_is_tested_on_one_of_each() -> None:
+    """A parameter with two values in groups: its probabilities are tested on one replicate of each."""
     rng = np.random.default_rng(14)
     theta = np.repeat(rng.integers(0, 2, 150).astype(float), 4)
     labels = np.repeat(np.arange(150), 4)
     fair, sure = (1.0 * (rng.random((600, 19)) < share) for share in (0.5, 0.9))
     for draws, wrong in ((fair, False), (sure, True)):
         row = rt.check_draws(theta, draws, groups=labels).levels["strong"].rows[0]
-        assert "with ties" in row.route
+        assert row.route == "shares of 19"
         assert (row.pvalue < 1e-3) is wrong

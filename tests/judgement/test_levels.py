@@ -124,7 +124,8 @@ def test_what_a_function_sees_decides_of_which_level_it_speaks() -> None:
         (["strong"], {"strong": 1.0}),
         (["strong", "weak"], {"strong": 0.8, "weak": 0.2}),
         (["strong", "exact"], {"strong": 1.0}),
-        (["strong", "auto", "weak"], {"strong": 4 / 9, "auto": 4 / 9, "weak": 1 / 9}),
+        (["strong", "auto", "weak"], {"strong": 0.45, "auto": 0.35, "weak": 0.2}),
+        (["auto", "weak"], {"auto": 0.8, "weak": 0.2}),
         (["exact"], {}),
     ],
 )

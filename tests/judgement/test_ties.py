@@ -85,14 +85,14 @@ def test_exact_discrete_laws_are_ranked_among_their_draws() -> None:
     assert np.array_equal(longer.arrays[kept][:300], right.replicates.arrays[kept])
 
 
-def test_switches_are_convicted_by_their_probabilities() -> None:
+def test_two_values_that_are_no_labels_are_convicted_and_not_certified() -> None:
     """Log odds twice too large are found; the sentence says too sure; right ones are not called and not certified."""
     # Power at n = 300 is beyond .999: at n = 62 the best test has .8, at n = 286 ranks with broken ties have.
-    wrong = rt.check_draws(*switches(1, 300, 2.0), f=rt.identity)
+    wrong = rt.check_draws(*(part / 2 for part in switches(1, 300, 2.0)), f=rt.identity)
     assert wrong.verdict is rt.Verdict.MISCALIBRATED
     assert "takes few values" in wrong.sentence
     assert "too sure" in wrong.sentence
-    right = rt.check_draws(*switches(2, 3000, 1.0), f=rt.identity, alpha=1e-6)
+    right = rt.check_draws(*(part / 2 for part in switches(2, 3000, 1.0)), f=rt.identity, alpha=1e-6)
     assert right.verdict is rt.Verdict.INCONCLUSIVE
     assert "not measured here" in right.sentence
     assert not any(m.certified for m in right.measures)
@@ -112,7 +112,7 @@ def test_rare_ties_are_broken_at_random() -> None:
     draws[:50, 1] = draws[:50, 0]
     result = rt.check_draws(theta, draws, iid=True, f=rt.identity)
     assert f"{TIED}theta" in result.replicates.arrays
-    assert {row.method for row in result.tests} == {"combination"}
+    assert {row.method for row in result.levels["strong"].rows} == {"combination"}
 
 
 def test_losses_are_bounded_with_ties_too() -> None:

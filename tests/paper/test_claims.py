@@ -26,10 +26,7 @@ NUMBERS = {
 }
 #: What other work is about: joint tests, and several datasets per parameter.
 MISSING = [
-    "detailed balance (the reversible level)",
-    "the output as an invariant Markov kernel",
     "Harrison et al.'s multi-dimensional test",
-    "Geweke's successive-conditional test",
 ]
 
 

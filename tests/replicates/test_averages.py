@@ -8,7 +8,9 @@ from scipy import special
 
 import ringtrue as rt
 from ringtrue.replicates.averages import AVERAGES, looked_at, mean_features, pairs_of, parts
+from ringtrue.replicates.record import join
 from ringtrue.replicates.reducers import averages as reducer
+from ringtrue.replicates.simulate import compute
 from tests.builders import BELIEF, SD, noisy
 
 
@@ -160,3 +162,15 @@ def test_there_is_nothing_to_average_without_belief_or_entries() -> None:
     assert AVERAGES not in rt.check_draws(theta, draws, belief=BELIEF, f=lambda t: t**2).replicates.arrays
     fixed = rt.Study(BELIEF, noisy, lambda mu0, y: rt.Normal(y / 2, SD), truth=rt.Normal(1, 1))
     assert AVERAGES not in rt.run(fixed, n=5).arrays
+
+
+def test_which_replicates_have_averages_depends_on_their_numbers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the first ones have; in blocks of any size the record is the same."""
+    study = rt.Study(rt.Normal([0.0, 0.0], 1), noisy, lambda mu0, y, rng: y / 2 + rng.normal(size=(9, 2)))
+    features = len(parts(2))
+    monkeypatch.setattr(reducer, "_BYTES", 13 * 2 * features * 4)
+    whole = compute(study, 0, 30).record.arrays[AVERAGES]
+    assert whole.shape == (13, 2, features)
+    for size in (1, 4, 7, 14):
+        joined = join([compute(study, k, min(size, 30 - k)).record for k in range(0, 30, size)], stop=30)
+        assert joined.arrays[AVERAGES].tobytes() == whole.tobytes()

@@ -86,8 +86,9 @@ def test_ranks_need_more_by_their_efficiency(draws: int) -> None:
 
 
 def test_parameters_share_the_level() -> None:
-    """Ten parameters cost as much as a tenth of the level."""
-    assert plan(spread=0.8, parameters=10).n == plan(spread=0.8, alpha=0.005).n
+    """Ten parameters cost as much as a tenth of the level, of which the tests of their joint law have 0.35 of 0.8."""
+    assert plan(spread=0.8, parameters=10, of="test").n == plan(spread=0.8, alpha=0.005, of="test").n
+    assert plan(spread=0.8, parameters=10).n == plan(spread=0.8, alpha=0.005 * 0.45 / 0.8).n
 
 
 @pytest.mark.parametrize(("draws", "share"), [(None, 0.8 * 0.9), (99, 0.8 * 0.9 * 0.9)])

@@ -9,6 +9,7 @@ from typing import Any
 #: The file of each function.
 _FILES = {
     "bayesflow": "bayesflow_networks",
+    "blackjax": "trajectories",
     "dynesty": "nested",
     "emcee": "ensembles",
     "numpyro": "numpyro_models",

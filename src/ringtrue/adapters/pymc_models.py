@@ -7,31 +7,22 @@ again. What has no prior draws is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..distributions import Draws
 from ..errors import InvalidStudy
+from ..execution.store.identity import described
 from ..functions import Coordinate, Vectorized
 from ..question.study import Adapted, Study
 from ..values import Generator, Identified
-from .libraries import Prior, as_data, mark_of, need, one_behind_the_other, seed_of
-
-Sampler = Literal["nuts", "pymc", "advi", "smc"]
-_SAMPLERS = get_args(Sampler)
-#: What is kept of a sampler's own account: its name, what PyMC and nutpie call it, and the worst of (chain, draw).
-_SAID: tuple[tuple[str, tuple[str, ...], Callable[[NDArray[Any]], Any]], ...] = (
-    ("divergences", ("diverging",), np.sum),
-    ("max depth reached", ("reached_max_treedepth", "maxdepth_reached"), np.sum),
-    ("tree depth", ("tree_depth", "depth"), np.max),
-    ("leapfrog steps", ("n_steps",), np.max),
-    ("acceptance", ("acceptance_rate", "mean_tree_accept"), lambda rates: rates.mean(axis=1).min()),
-)
+from .libraries import Prior, as_data, mark_of, need, seed_of
+from .pymc_samplers import Fit, Sampler, Slots, sampler_of
 
 
 def pymc(
@@ -58,14 +49,17 @@ def pymc(
         Which variables are asked about; left out, all free ones. Deterministics may be among them.
     sampler
         "nuts" (nutpie's if it is installed and the model has no discrete variables, else PyMC's own choice), "pymc"
-        (that choice in any case), "advi" or "smc". Those of nutpie and ADVI are compiled once; the others compile for
-        every fit. ADVI takes one option, ``n``, its number of steps.
+        (that choice in any case), "advi", "smc", or "pathfinder" (that of pymc-extras). What is compiled is compiled
+        once per process; Pathfinder compiles for every fit, and so does PyMC's choice with options that ``pm.sample``
+        alone knows, such as ``init``.
     draws, tune, chains
         Of the sampler. Variational fits have ``draws`` independent draws and no chains.
     seed
         That of the study.
     **options
-        Handed on to the sampler.
+        Handed on to the sampler: ``target_accept`` and others of its steps; ``n``, the number of steps of ADVI, and
+        ``obj_optimizer``, which makes them; ``threshold``, ``correlation_threshold`` and ``kernel`` of SMC; those of
+        ``fit_pathfinder``.
 
     Returns
     -------
@@ -79,12 +73,8 @@ def pymc(
         transforms that cut the prior, missing values.
     """
     need("pymc", "pymc")
-    if sampler not in _SAMPLERS:
-        raise InvalidStudy(f"sampler must be one of {', '.join(_SAMPLERS)}, but {sampler!r} arrived.")
     chosen = tuple(observed or (rv.name for rv in model.observed_RVs))
     asked = tuple(names or (rv.name for rv in model.free_RVs))
-    if sampler == "advi" and (wrong := [name for name in options if name != "n"]):
-        raise InvalidStudy(f"ADVI takes the option n, its number of steps, but {wrong[0]!r} arrived; leave it out.")
     fit = Fit(sampler, draws, tune, chains, dict(options))
     _refuse(model, chosen, asked)
     machine = Machine(model, chosen, asked, fit)
@@ -123,17 +113,6 @@ class PyMCStudy(Adapted):
         return Machine(machine.source, machine.observed, machine.names, machine.fit, y_obs).fitted
 
 
-@dataclass(frozen=True)
-class Fit:
-    """How a model is fitted."""
-
-    sampler: Sampler
-    draws: int
-    tune: int
-    chains: int
-    options: Mapping[str, Any]
-
-
 class Machine(Identified):
     """A model with slots for its data, and what is compiled of it; a copy in another process compiles its own.
 
@@ -160,7 +139,8 @@ class Machine(Identified):
         model = self.source
         data = [mark_of(self._observed_value(name)) for name in self.observed]
         given = [(name, mark_of(part)) for name, part in self.given.items()]
-        return f"{_text(model)} {_constants(model)} {self.observed} {self.names} {self.fit} {data} {given}"
+        fit = replace(self.fit, options={}), described(dict(self.fit.options))
+        return f"{_text(model)} {_constants(model)} {self.observed} {self.names} {fit} {data} {given}"
 
     def _observed_value(self, name: str) -> Any:
         value = self.source.rvs_to_values[self.source[name]]
@@ -238,113 +218,12 @@ class Machine(Identified):
 
     def fitted(self, belief: Any, y: Mapping[str, Any], rng: Generator) -> Draws:
         """Return draws of the posterior of one dataset."""
-        if self.fit.sampler == "nuts" and self._nutpie is not None:
-            return self._by_nutpie(y, seed_of(rng))
-        if self.fit.sampler == "advi":
-            return self._by_advi(y, seed_of(rng))
-        return self._by_pymc(y, seed_of(rng))
+        return self._sampler(y, seed_of(rng))
 
     @cached_property
-    def _nutpie(self) -> Any:
-        """The model as nutpie compiles it; None if nutpie cannot be had, or not for this model."""
-        try:
-            import nutpie
-        except ImportError:
-            return None
-        return None if self.source.discrete_value_vars else nutpie.compile_pymc_model(self.model)
-
-    def _by_nutpie(self, y: Mapping[str, Any], seed: int) -> Draws:
-        import nutpie
-
-        slots = {self.model.rvs_to_values[self.model[name]].name: np.asarray(y[name]) for name in self.observed}
-        fit = self.fit
-        trace = nutpie.sample(
-            self._nutpie.with_data(**slots),
-            seed=seed,
-            draws=fit.draws,
-            tune=fit.tune,
-            chains=fit.chains,
-            cores=1,
-            progress_bar=False,
-            save_warmup=False,
-            **fit.options,
-        )
-        return self._draws(trace)
-
-    def _fill(self, y: Mapping[str, Any]) -> None:
-        """Put data into the slots."""
-        for name in self.observed:
-            self.model.rvs_to_values[self.model[name]].set_value(
-                np.asarray(y[name], dtype=self.model[name].dtype), borrow=False
-            )
-
-    @cached_property
-    def _advi(self) -> tuple[Callable[[], Any], list[tuple[Any, Any]], Callable[..., Any], Callable[..., Any]]:
-        """A step of ADVI, all that it changes as it was at first, draws of what it finds, and these untransformed."""
-        import pymc as pm
-
-        model = self.model
-        with model:
-            found = pm.ADVI()
-            step = found.objective.step_function(score=True)
-            drawn = found.approx.sample_dict_fn
-            outputs = {value.name: value for value in model.unobserved_value_vars}
-            back = model.compile_fn(
-                [outputs[name] for name in self._drawn], inputs=model.value_vars, on_unused_input="ignore"
-            )
-        slots = [model.rvs_to_values[model[name]] for name in self.observed]
-        held = [(one, one.get_value(borrow=False)) for one in step.get_shared() if one not in slots]
-        return step, held, drawn, back
-
-    def _by_advi(self, y: Mapping[str, Any], seed: int) -> Draws:
-        step, held, drawn, back = self._advi
-        self._fill(y)
-        for one, value in held:
-            random = isinstance(value, np.random.Generator)
-            one.set_value(np.random.default_rng(seed) if random else value, borrow=False)
-        steps = int(self.fit.options.get("n", 10_000))
-        losses = [float(step()) for _ in range(steps)]
-        points = drawn(self.fit.draws, random_seed=seed)
-        rows = [back({name: part[i] for name, part in points.items()}) for i in range(self.fit.draws)]
-        values = {name: np.stack(part) for name, part in zip(self._drawn, zip(*rows, strict=True), strict=True)}
-        # One step's bound is noisy: the last tenth of them, on average.
-        return Draws(values, iid=True, diagnostics={"ELBO": -float(np.mean(losses[-max(steps // 10, 1) :]))})
-
-    def _by_pymc(self, y: Mapping[str, Any], seed: int) -> Draws:
-        import logging
-
-        import pymc as pm
-
-        self._fill(y)
-        quiet: dict[str, Any] = {"random_seed": seed, "progressbar": False, **self.fit.options}
-        logging.getLogger("pymc").setLevel(logging.ERROR)
-        with self.model:
-            if self.fit.sampler == "smc":
-                trace = pm.sample_smc(draws=self.fit.draws, chains=self.fit.chains, cores=1, **quiet)
-                return self._draws(trace)
-            trace = pm.sample(
-                draws=self.fit.draws,
-                tune=self.fit.tune,
-                chains=self.fit.chains,
-                cores=1,
-                compute_convergence_checks=False,
-                **quiet,
-            )
-        return self._draws(trace)
-
-    def _draws(self, trace: Any) -> Draws:
-        posterior, stats = trace.posterior, trace.sample_stats
-        # Only gradient-based samplers say such things.
-        said = {
-            name: float(reduced(np.asarray(stats[key].values, float)))
-            for name, keys, reduced in _SAID
-            if (key := next((one for one in keys if one in stats), None)) is not None
-        }
-        return Draws(self._values(posterior), chains=int(posterior.sizes["chain"]), diagnostics=said)
-
-    def _values(self, posterior: Any) -> dict[str, NDArray[Any]]:
-        wanted = [name for name in self._drawn if name in posterior]
-        return {name: one_behind_the_other(posterior[name].values) for name in wanted}
+    def _sampler(self) -> Callable[[Mapping[str, Any], int], Draws]:
+        """What fits the model, compiled once."""
+        return sampler_of(Slots(self.model, self.observed, self._drawn), self.fit)
 
     # The log-likelihood.
 

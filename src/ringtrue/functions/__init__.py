@@ -3,7 +3,8 @@
 from .contract import ALL, ALONE, SEVERAL, Context, Sees, TestFunction, printable
 from .families import BestOf, as_testfunctions, default_family, unasked
 from .joint import LogDensity, Mahalanobis
-from .single import Coordinate, Distance, Evaluate, Function, Linear, Vectorized, identity
+from .pooled import Pooled, PreRank, Reference
+from .single import Coordinate, Distance, Evaluate, Function, Indicator, Linear, Vectorized, identity
 
 __all__ = [
     "ALL",
@@ -15,9 +16,13 @@ __all__ = [
     "Distance",
     "Evaluate",
     "Function",
+    "Indicator",
     "Linear",
     "LogDensity",
     "Mahalanobis",
+    "Pooled",
+    "PreRank",
+    "Reference",
     "Sees",
     "TestFunction",
     "Vectorized",

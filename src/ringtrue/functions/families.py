@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import InvalidStudy
 from ..values import Floats
 from .contract import ALL, Context, Sees, TestFunction
+from .pooled import Reference
 from .single import Coordinate, Distance, Function, Linear
 
 
@@ -71,7 +72,7 @@ def as_testfunctions(f: Any, reference: Any = None) -> tuple[TestFunction, ...]:
     else:
         functions = _as_several(f, reference)
     _refuse_duplicates([function.name for function in functions])
-    return tuple(functions)
+    return tuple(f.given(reference) if isinstance(f, Reference) and reference is not None else f for f in functions)
 
 
 def _as_several(f: Any, reference: Any) -> list[TestFunction]:
@@ -205,9 +206,10 @@ def default_family(reference: Any) -> tuple[TestFunction, ...]:
     # A user's parameter keeps its name, whatever it is; ours give way.
     taken = {name for key in parts for name in (key, *(one.name for one in coordinates))}
     distance = Distance(whole(center), whole(scale), _free("distance", taken), "overall")
-    # The sum of one entry is the entry again, and would be paid for twice.
+    # The sum of one entry is the entry again, and would be paid for twice; so is the distance if it has two values.
     if len(coordinates) == 1:
-        return (*coordinates, distance)
+        two = np.unique(next(iter(parts.values()))).size <= 2
+        return coordinates if two else (*coordinates, distance)
     return (*coordinates, Linear(whole({k: 1 / s for k, s in scale.items()}), _free("sum", taken), "sum"), distance)
 
 

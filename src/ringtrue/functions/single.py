@@ -204,6 +204,52 @@ class Function:
 
 
 @dataclass(frozen=True)
+class Indicator:
+    """Whether something is true of the parameter: a function whose values are true and false, or 1 and 0.
+
+    What outputs say of it is a probability, and it is judged by how often what they call likely is true.
+
+    Parameters
+    ----------
+    function
+        ``f(theta)``; called once per draw.
+    name
+        What the result calls it; the name of the function if it is left out.
+
+    Examples
+    --------
+    >>> Indicator(lambda theta: theta[0] > 3, "large").evaluate(np.array([[3.0], [4.0]]), Context(1))
+    array([0., 1.])
+    """
+
+    function: Callable[[Any], Any]
+    name: str = ""
+    kind: str = field(default="indicator", init=False)
+    sees: Sees = field(default="theta", init=False)
+
+    def __post_init__(self) -> None:
+        given = self.name or str(getattr(self.function, "__name__", type(self.function).__name__))
+        object.__setattr__(self, "name", given)
+
+    def evaluate(self, theta: Any, context: Context) -> Floats:
+        """Call the function on every parameter."""
+        shape = leading_shape(theta, context.lead)
+        values = np.empty(shape)
+        for index in np.ndindex(*shape):
+            values[index] = self._truth(self.function(take(theta, index) if index else theta))
+        return values
+
+    def _truth(self, value: Any) -> float:
+        array = np.asarray(value)
+        if array.size != 1 or array.dtype.kind not in "biuf" or array.reshape(()) not in (0, 1):
+            raise InvalidStudy(
+                f"the indicator {self.name!r} must return true or false, or 1 or 0, but returned {value!r}; pass "
+                f"other functions as they are."
+            )
+        return float(array.reshape(()))
+
+
+@dataclass(frozen=True)
 class Vectorized:
     """A function written for arrays: it gets the parameter's axes first, then any number of further axes.
 

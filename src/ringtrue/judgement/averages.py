@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from ..replicates.averages import AVERAGES, Part, looked_at, parts
@@ -23,6 +25,8 @@ from .column import strong_columns
 #: Kinds of the row of the test: whether the sizes of a result describe all that it can have seen, or not.
 SIZED, UNSIZED = "averages", "averages without sizes"
 KINDS = (SIZED, UNSIZED)
+#: The stream that resamples replicates.
+_RESAMPLES = (1 << 20) + 1
 #: What the error of a correlation is called among the measures.
 CORRELATION = "weak correlation error"
 
@@ -48,6 +52,8 @@ class Averages:
         What the features speak of, and of which entries.
     kind
         Of the row.
+    n
+        How many replicates have them.
     """
 
     def __init__(self, replicates: Replicates, features: int) -> None:
@@ -58,14 +64,15 @@ class Averages:
         self.parts = parts(len(entries))[:features]
         # Without the belief's law of an entry there is no distance from it.
         self.kind = SIZED if all(column.weak is not None for column in columns) else UNSIZED
-        self._rows: Floats = replicates.arrays[AVERAGES][:, :, :features].astype(float)
+        self._rows: Floats = _kept(replicates)[:, :, :features].astype(float)
+        self.n = len(self._rows)
 
     @cached_property
     def tested(self) -> controlled.ControlledTest:
         """What speaks against the averages."""
         from .levels import stream
 
-        return controlled.controlled_test(self._rows[:, 0], self._rows[:, 1], rng=stream(self.replicates, 3))
+        return controlled.controlled_test(self._rows[:, 0], self._rows[:, 1], rng=stream(self.replicates, _RESAMPLES))
 
     @property
     def worst(self) -> Component:
@@ -110,15 +117,22 @@ def averages_of(replicates: Replicates) -> Averages | None:
     return found
 
 
+def _kept(replicates: Replicates) -> NDArray[Any]:
+    """Return the rows of the first replicates; those behind them are blank."""
+    array = replicates.arrays[AVERAGES]
+    blank = ~np.isfinite(array[:, 0, 0])
+    return array[: int(np.argmax(blank))] if blank.any() else array
+
+
 def _looked_up(replicates: Replicates) -> Averages | None:
-    array = replicates.arrays.get(AVERAGES)
-    if array is None or not np.isfinite(array).all():
+    if AVERAGES not in replicates.arrays:
         return None
+    n, _, every = _kept(replicates).shape
     entries = sum(column.kind == "coordinate" for column in strong_columns(replicates))
     alone = 2 * len(looked_at(entries))
     # With few replicates correlations are left out, since so many features need more.
-    for features in (array.shape[2], alone):
-        if replicates.n >= max(controlled.FEWEST, controlled.PER_FEATURE * features):
+    for features in (every, alone):
+        if n >= max(controlled.FEWEST, controlled.PER_FEATURE * features):
             return Averages(replicates, features)
     return None
 

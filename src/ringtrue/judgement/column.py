@@ -17,7 +17,7 @@ from . import chains
 #: Ties are broken at random where fewer of all members than this have any: then it hardly matters how.
 _TIES = 0.01
 #: Two members of a replicate are equal with this probability or more where a function has few values, as a switch has.
-_FEW_VALUES = 0.25
+FEW_VALUES = 0.25
 #: Multiples of it fill the unit interval as evenly as can be, however many there are and whichever are picked.
 _GOLDEN = (5**0.5 - 1) / 2
 
@@ -151,7 +151,7 @@ class Column:
         last = np.ones(ordered.shape, bool)
         last[:, :-1] = ordered[:, 1:] != ordered[:, :-1]
         sizes = (np.arange(1, ordered.shape[1] + 1) - ordered)[last].astype(float)
-        return bool(np.square(sizes).sum() >= _FEW_VALUES * ordered.size * ordered.shape[1])
+        return bool(np.square(sizes).sum() >= FEW_VALUES * ordered.size * ordered.shape[1])
 
     @cached_property
     def _shared(self) -> Floats:

@@ -18,11 +18,12 @@ from ..replicates.simulate import OnFailure
 from ..statistics import planning
 from ..statistics.uniformity import TESTS
 from ..values import Floats, Numbers
-from . import chains, fits, inputs, measures, order
+from . import chains, fits, inputs, joint, measures, order
 from . import groups as grouped
 from .column import strong_columns
 from .levels import ADDED, evidence
 from .looks import Look
+from .outcomes import outcomes_of
 from .result import Resolution, Result, Tested
 from .sentences.verdicts import Findings, sentence, useless
 from .verdict import Tolerance, Verdict, decide, overall, rejecting
@@ -61,7 +62,7 @@ def check(
     n
         The number of replicates.
     **settings
-        ``f``, ``draws``, ``seed``, ``batch``, ``truth`` and ``reproducible`` as in :class:`~ringtrue.Study`;
+        ``f``, ``draws``, ``seed``, ``batch``, ``truth``, ``summary`` and so on, as in :class:`~ringtrue.Study`;
         ``alpha``, ``tolerance`` and ``test`` as in :func:`judge`; ``workers``, ``store``, ``on_failure`` and so on, as
         in :func:`~ringtrue.run`.
 
@@ -101,6 +102,7 @@ def check_draws(
     weights: Numbers = None,
     groups: Any = None,
     order: Any = None,
+    summary: Any = None,
     seed: int = 0,
     on_failure: OnFailure = "raise",
     **settings: Unpack[JudgeSettings],
@@ -116,7 +118,7 @@ def check_draws(
         different lengths. With ``chains=``, also (n, chains, M), (n, chains, M, d), and so on. A list of n posteriors
         of ArviZ (InferenceData, DataTree, xarray Dataset) says itself how many chains there are.
     y
-        The datasets, if a test function sees them.
+        The datasets, if a test function sees them, or outputs are to be compared with summaries of them.
     f
         Test functions, as in :class:`~ringtrue.Study`.
     belief
@@ -138,6 +140,8 @@ def check_draws(
         (n,): a number or date for every replicate, all different, if they are a series, such as forecasts: the result
         then has a line on whether they are independent over that order; see :func:`independence`. Only which comes
         after which counts. It does not enter the verdict.
+    summary
+        What to look at in the data, as in :class:`~ringtrue.Study`.
     seed
         Of what is random here: breaking ties, resampling, permuting the order.
     on_failure
@@ -167,6 +171,7 @@ def check_draws(
         weights=weights,
         groups=groups,
         order=order,
+        summary=summary,
         seed=seed,
         on_failure=on_failure,
     )
@@ -301,7 +306,7 @@ def _notes(replicates: Replicates) -> list[str]:
         lines += _OF_OUTPUT
     if not header.reproducible:
         lines.append("the study was declared not to be reproducible: its replicates cannot be replayed.")
-    about = [*grouped.notes(replicates), *_treatments(replicates), *_diagnostics(replicates)]
+    about = [*grouped.notes(replicates), *_treatments(replicates), *_diagnostics(replicates), *joint.notes(replicates)]
     return [*lines, *header.notes, *about, *measures.heavy_tails(replicates)]
 
 
@@ -362,7 +367,8 @@ def _with_lost(replicates: Replicates, lost: int) -> Replicates:
 
 def _resolution(replicates: Replicates, alpha: float, test: str) -> Resolution:
     """Return the smallest errors that this run would have found with 80 % chance, where that is known."""
-    columns = strong_columns(replicates)
+    # What probabilities show has no spread and no bias.
+    columns = [column for column in strong_columns(replicates) if not outcomes_of(column)]
     unknown = replicates.failures or any(column.chains or column.groups is not None for column in columns)
     if not columns or test != "combination" or unknown:
         return Resolution(np.nan, np.nan, np.nan)

@@ -27,9 +27,10 @@ from ..statistics.effects.intervals import clopper_pearson
 from ..statistics.effects.spread import HUGE
 from ..statistics.groups import grouped_distance, grouped_share, grouped_spreads_and_biases
 from ..values import Floats
-from . import averages, chains, groups
+from . import averages, chains, groups, joint, reliability
 from .column import Column, columns_of, strong_columns
 from .levels import stream
+from .outcomes import outcomes_of
 from .result import Result
 from .text import as_row, decimals, number, table
 from .verdict import Tolerance, joint_confidence, within
@@ -123,15 +124,31 @@ def judged(replicates: Replicates, alpha: float, tolerance: Tolerance) -> tuple[
     jointly, of_distance = joint_confidence(alpha, len(columns)), 1 - alpha / (2 * len(columns))
     rows = []
     for column in columns:
-        joint, certifying, known = _sizes_at(column, (jointly, of_distance), _ends(alpha), _ends(2 * alpha))
+        if outcomes_of(column):
+            rows += _of_outcomes(column, alpha, (jointly, of_distance), tolerance)
+            continue
+        jointly_known, certifying, known = _sizes_at(column, (jointly, of_distance), _ends(alpha), _ends(2 * alpha))
         if column.lost:
             (known,) = _sizes_at(column.without_losses(), _ends(2 * alpha))
-        for m, one, other in zip(joint, certifying, known, strict=True):
+        for m, one, other in zip(jointly_known, certifying, known, strict=True):
             is_in = within(one, other, tolerance)
             # Whether probabilities of few values are right does not show in spread and bias of ranks.
             rows.append(replace(m, f=column.name, within="open" if column.few_valued and is_in == "yes" else is_in))
-    of_all = averages.sizes(replicates, alpha)
+    of_all = [*joint.sizes(replicates, alpha), *averages.sizes(replicates, alpha)]
     return (*rows, *(replace(m, within=within(one, other, tolerance)) for m, one, other in of_all))
+
+
+def _of_outcomes(
+    column: Column, alpha: float, confidences: tuple[float, float], tolerance: Tolerance
+) -> list[Interval]:
+    """Return the sizes of a function with few values: of its probabilities, and of the outputs against the belief."""
+    jointly, of_distance = confidences
+    found = outcomes_of(columns_of(groups.one_of_each(column.replicates))[column.k]) or outcomes_of(column)
+    rows = reliability.sizes_of_all(found, alpha=alpha, confidence=jointly, tolerance=tolerance, lost=column.lost)
+    if column.weak is not None:
+        one, other = (_drawn_weak_distance(column, _ends(a)[1]) for a in (alpha, 2 * alpha))
+        rows.append(replace(_drawn_weak_distance(column, of_distance), within=within(one, other, tolerance)))
+    return [replace(m, f=column.name) for m in rows]
 
 
 def _ends(alpha: float) -> tuple[float, float]:
@@ -188,8 +205,8 @@ def with_use(
     for name in dict.fromkeys(m.f for m in measures):
         rows += [m for m in measures if m.f == name]
         rows += [replace(m, f=name) for m in use.get(name, [])]
-    joint = energy_skill(replicates, confidence=1 - alpha, most=_ENOUGH) if measures else []
-    return (*rows, *(replace(m, f=ALL) for m in joint))
+    of_all = energy_skill(replicates, confidence=1 - alpha, most=_ENOUGH) if measures else []
+    return (*rows, *(replace(m, f=ALL) for m in of_all))
 
 
 def energy_skill(replicates: Replicates, *, confidence: float, most: int | None = None) -> list[Interval]:

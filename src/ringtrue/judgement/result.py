@@ -40,7 +40,7 @@ class Resolution:
 
     def __str__(self) -> str:
         if math.isnan(self.bias):
-            return "What this run could have seen is known for the default test, without losses and groups, only."
+            return "What this run could have seen is known for spread and bias, by the default test, without losses."
         ends = [
             f"{word} {near(x, 1)}"
             for word, x in (("above", self.over_confident), ("below", self.under_confident))
@@ -188,6 +188,12 @@ class Result:
             known = ", ".join(repr(function.name) for function in self.replicates.functions[:10])
             raise InvalidStudy(f"a test function of this result was expected, such as {known}, but {name!r} arrived.")
         return FunctionResult(name, tests, measures)
+
+    def local(self, f: str, summary: str) -> Any:
+        """Return where along a summary of the data outputs are wrong; :func:`ringtrue.plots.local` draws it."""
+        from .data import local
+
+        return local(self.replicates, f, summary, confidence=1 - self.spent)
 
     def assert_not_miscalibrated(self) -> Result:
         """Return the result, or raise Miscalibrated with the sentence as message if the verdict is MISCALIBRATED."""
@@ -339,7 +345,8 @@ def measures_table(rows: Sequence[Interval], alpha: float) -> str:
         )
     return (
         table(cells, right={2, 4})
-        + "\n* simultaneous over test functions and measures, but for contraction and skill: each alone. In tolerance:"
+        + "\n* simultaneous over test functions and measures, those of the joint law among themselves, but for"
+        + "\ncontraction and skill: each alone. In tolerance:"
         + f"\nyes if an interval of its own is, each end of which is missed with probability {alpha:g}; no if the"
         + "\nestimate is outside and clearly more than two thirds of what is tolerated"
     )

@@ -128,10 +128,28 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("Figure", "3.5", "data-driven f", "holds; the best x is 1, not 0", "ringtrue paper gp"),
     Claim("Figure", "3.6", "robust calibration", "above a cross-over only", _ROBUST),
     Claim("Named", "", "footnote on the unfocused forecaster", "the wrong way round", "ringtrue paper forecasters"),
-    Claim("Named", "", "detailed balance (the reversible level)", NOT_YET, ""),
-    Claim("Named", "", "the output as an invariant Markov kernel", NOT_YET, ""),
+    Claim(
+        "Named",
+        "",
+        "detailed balance (the reversible level)",
+        "tested, exact at any n",
+        "pytest tests/judgement/test_reversible.py::test_a_turned_mean_is_weak_and_not_reversible",
+    ),
+    Claim(
+        "Named",
+        "",
+        "the output as an invariant Markov kernel",
+        "kernels are tested, exact at any n",
+        "pytest tests/judgement/test_kernels.py::test_an_output_is_a_kernel",
+    ),
     Claim("Named", "", "Harrison et al.'s multi-dimensional test", NOT_YET, ""),
-    Claim("Named", "", "Geweke's successive-conditional test", NOT_YET, ""),
+    Claim(
+        "Named",
+        "",
+        "Geweke's successive-conditional test",
+        "short chains from the truth in place of one",
+        "pytest tests/judgement/test_kernels.py::test_wrong_kernels_are_found",
+    ),
 )
 
 

@@ -88,7 +88,8 @@ def _one(name: str, n: int, seed: int) -> tuple[Row, Data]:
     # One seed: all procedures meet the same data, so that they differ by nothing else.
     study = rt.Study(BELIEF, NormalMean().simulate, procedure, f=rt.identity, seed=seed, batch=n)
     replicates = rt.run(study, n=n, progress="off")
-    strong, weak = rt.judge(replicates, test="ks").tests
+    found = rt.judge(replicates, test="ks").levels
+    strong, weak = found["strong"].rows[0], found["weak"].rows[0]
     result = rt.judge(replicates)
     u, drawn = replicates.u[:, 0], replicates.weak_value[:, 0]
     known = closed_form(a, v)

@@ -6,6 +6,7 @@ and bins, and no verdicts.
 """
 
 from .captions import reading
+from .conditions import local
 from .correlograms import correlogram
 from .estimates import recovery, z_contraction
 from .fits import diagnostics
@@ -14,6 +15,7 @@ from .maps import coverage_map
 from .outputs import data_averaged, scatter_matrix
 from .overview import plot
 from .positions import coverage_curve, coverage_difference, ecdf, ecdf_difference, pit_histogram
+from .probabilities import reliability
 from .sweeps import sweep_lines
 
 __all__ = [
@@ -27,10 +29,12 @@ __all__ = [
     "ecdf",
     "ecdf_difference",
     "forest",
+    "local",
     "pit_histogram",
     "plot",
     "reading",
     "recovery",
+    "reliability",
     "scatter_matrix",
     "sweep_lines",
     "z_contraction",

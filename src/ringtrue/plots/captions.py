@@ -17,8 +17,11 @@ from ..functions import Sees
 from ..judgement.column import Column, column_named, columns_of
 from ..judgement.diagnosis import Diagnosis, Kind, diagnose, fit_of_all
 from ..judgement.levels import TestRow
+from ..judgement.outcomes import Outcomes, outcomes_of
+from ..judgement.reliability import sizes_of_all
 from ..judgement.result import Result
 from ..judgement.sentences import phrases as wording
+from ..judgement.sentences.probabilities import of_outcomes, points_of
 from ..judgement.text import decimals, format_p, number, percent
 from ..judgement.verdict import Tolerance
 from ..replicates.record import Replicates
@@ -102,11 +105,22 @@ def _of_positions(source: Source, column: Column, confidence: float, shapes: Seq
         return _finished(_of_other_level(column.sees, curve), ran)
     # Replicates alone were not judged; the default tolerance says which errors are worth a word.
     tolerance = source.tolerance if isinstance(source, Result) else Tolerance()
+    if few := outcomes_of(column):
+        return _finished(_of_few_values(few, tolerance, confidence), ran)
     # The kind of error is the sentence's; spread and bias hold jointly here, which is half of the error for each.
     found = replace(diagnose(column), fit=fit_of_all(column, 1 - (1 - confidence) / 2))
     if found.kind not in shapes:
         found = replace(found, kind="plain")
     return _finished(_of_diagnosis(found, curve, tolerance, ran), ran)
+
+
+def _of_few_values(found: Sequence[Outcomes], tolerance: Tolerance, confidence: float) -> str:
+    """Say what the probabilities of a function with few values are like, which positions do not show."""
+    sizes = sizes_of_all(found, alpha=1 - confidence, confidence=confidence, tolerance=tolerance)
+    if any(one.impossible for one in found) or any(m.clear for m in sizes[:-1]):
+        return of_outcomes(sizes, found)
+    off = points_of(sizes[-1].high)
+    return f"has few values: no line in log odds shows an error; an error of {off} on average would look like this too"
 
 
 def _as_index(ran: Replicates, k: int) -> int:

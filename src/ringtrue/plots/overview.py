@@ -15,6 +15,7 @@ from ..replicates.record import GROUP
 from .forests import by_badness, draw_worst, margin
 from .outputs import data_averaged, pairs_with_belief
 from .positions import coverage_curve, ecdf_difference, pit_histogram
+from .probabilities import has_diagrams, reliability
 from .selection import AVERAGED, Chosen, Source, accusation, choose, result_of
 from .style import head, journal, plain, say
 
@@ -99,7 +100,9 @@ def _draw_top(top: Any, result: Result, chosen: Chosen, averaged: TestRow | None
     if averaged is not None and _of_pairs(averaged, result):
         pairs_with_belief(top.subplots(len(names), len(names), squeeze=False), chosen)
         return
-    pictures = (pit_histogram, ecdf_difference) if averaged is None else (data_averaged, pit_histogram)
+    pictures: tuple[Any, Any] = (pit_histogram, ecdf_difference) if averaged is None else (data_averaged, pit_histogram)
+    if averaged is None and has_diagrams(result, names):
+        pictures = (reliability, ecdf_difference)
     if len(names) == 1:
         for picture, one in zip(pictures, top.subplots(1, 2), strict=True):
             picture(result, names, ax=one)
@@ -142,7 +145,9 @@ def _draw_sizes(result: Result, left: Any, right: Any) -> None:
     if not any(row.name == "spread" for row in result.measures):
         right.axis("off")
         left.axis("off")
-        say(left, "no function of theta alone was asked about,\nso no spread was measured")
+        few = has_diagrams(result, [function.name for function in result.replicates.functions])
+        why = "the functions have few values" if few else "no function of theta alone was asked about"
+        say(left, f"{why},\nso no spread was measured")
         return
     for one, measure, unit in ((left, "spread", ""), (right, "bias", " sd")):
         rows, shown = by_badness(result, measure, _ROWS)

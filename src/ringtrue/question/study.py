@@ -18,7 +18,7 @@ from ..callables import called, with_optional
 from ..distributions import Distribution, as_distribution
 from ..distributions.frozen import Sampler
 from ..errors import InvalidStudy
-from ..functions import BestOf, TestFunction, as_testfunctions, default_family, unasked
+from ..functions import BestOf, Reference, TestFunction, as_testfunctions, default_family, unasked
 from ..streams import Streams
 from ..values import Generator, copied, stack_values, take
 from .family import NOTE, FamilyModel, FamilyProcedure
@@ -85,6 +85,10 @@ class Question(Protocol):
     def truths_known(self) -> Any:
         """All truths, if they exist already; None if they are drawn as they are needed."""
 
+    @property
+    def summary(self) -> Any:
+        """What is to be known of every dataset; None if it is chosen here."""
+
 
 @dataclass(frozen=True, eq=False)
 class Study:
@@ -118,6 +122,10 @@ class Study:
     reproducible
         False for a procedure that cannot be seeded: a program, a GPU, a threaded sampler. Its replicates cannot be
         replayed, and a store knows the study by its source and its tag alone.
+    summary
+        What to look at in the data: ``summary(y)`` returns a number, several, or a dict of them; or a {name: function}
+        mapping. Whether outputs are right whatever these are is a line of its own, at the exact level. Left out: the
+        entries of data of at most six numbers, and mean, sd and change (second half less first) of longer ones.
 
     Examples
     --------
@@ -137,6 +145,7 @@ class Study:
     truth: Any = field(default=None, kw_only=True)
     datasets: int = field(default=1, kw_only=True)
     reproducible: bool = field(default=True, kw_only=True)
+    summary: Any = field(default=None, kw_only=True)
     observed: Observed | None = field(default=None, kw_only=True, repr=False)
     mu0: Any = field(init=False)
 
@@ -150,6 +159,7 @@ class Study:
         if self.observed is not None and self.truth is not None:
             raise InvalidStudy("truths are draws of the procedure's output for y_obs here; leave out truth=.")
         self._need_whole_groups()
+        need_summary(self.summary)
         if isinstance(self.f, Iterator):  # which can be looked at once only
             object.__setattr__(self, "f", tuple(self.f))
         object.__setattr__(self, "_belief", _sampled(self.belief, "the belief"))
@@ -243,7 +253,7 @@ class Study:
     @cached_property
     def functions(self) -> tuple[TestFunction, ...]:
         """The test functions asked about."""
-        if self.f is None or _has_names(self.f):
+        if self.f is None or _needs_belief(self.f):
             reference = self._reference
             return as_testfunctions(default_family(reference) if self.f is None else self.f, reference)
         return as_testfunctions(self.f)
@@ -467,11 +477,12 @@ def _sampled(value: Any, what: str) -> Any:
     return found
 
 
-def _has_names(f: Any) -> bool:
+def _needs_belief(f: Any) -> bool:
+    """Whether it takes draws of the belief to know what is asked about: names, or reference points of its own."""
     family = f.family if isinstance(f, BestOf) else f
     parts = family.values() if isinstance(family, Mapping) else family
-    plural = isinstance(parts, Iterable) and not isinstance(parts, TestFunction)
-    return isinstance(parts, str) or (plural and any(isinstance(g, str) for g in parts))
+    plural = isinstance(parts, Iterable) and not isinstance(parts, (str, TestFunction))
+    return any(isinstance(g, (str, Reference)) for g in (parts if plural else [parts]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -529,6 +540,16 @@ def need_known(call: str, given: Iterable[str], known: Iterable[str], elsewhere:
         raise TypeError(f"{call} takes no keyword {unknown[0]!r}; those that it takes are {', '.join(sorted(names))}.")
 
 
+def need_summary(summary: Any) -> None:
+    """Refuse what says nothing of a dataset."""
+    each = summary.values() if isinstance(summary, Mapping) else [summary]
+    if summary is not None and not (each and all(map(callable, each))):
+        raise InvalidStudy(
+            f"summary must be a function of y, or a dict of named ones, but {type(summary).__name__} arrived; pass "
+            f"summary=lambda y: ..."
+        )
+
+
 def at_least(least: int, name: str, value: Any) -> int:
     """Return a whole number of at least ``least``, or say what arrived instead."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
@@ -553,3 +574,4 @@ class StudySettings(TypedDict, total=False):
     truth: Any
     datasets: int
     reproducible: bool
+    summary: Any

@@ -14,10 +14,11 @@ from typing import Literal
 import numpy as np
 
 from ..values import Floats, Ints
+from .record import JOINT
 
-#: The array of the record, (n, 2, features): averages over the draws of the output, and the features at the truth, both
-#: minus the belief's mean of them, or minus their average over fresh draws of it.
-AVERAGES = "averages"
+#: The array of the record's first replicates, (n, 2, features): averages over the draws of the output, and the features
+#: at the truth, both minus the belief's mean of them, or minus their average over fresh draws of it.
+AVERAGES = f"{JOINT}averages"
 #: Entries that are looked at; with more than so many, only some of their pairs.
 _ENTRIES, _ALL_PAIRS, _PAIRS = 100, 10, 50
 

@@ -6,7 +6,7 @@ in two small classes at the end. This module knows no tests, keeps no records, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -16,10 +16,10 @@ import numpy as np
 from ..distributions import Batch, Draws, Law, stack
 from ..distributions.laws import need_law
 from ..errors import InvalidStudy, NoRoute
-from ..functions import Context, TestFunction
+from ..functions import Context, Pooled, TestFunction
 from ..question.study import Question
 from ..streams import Role, Streams
-from ..values import Floats, Generator, Ints, stack_values, take, width
+from ..values import Floats, Generator, Ints, entries, stack_values, take, width
 from . import positions
 from .positions import Place
 from .record import CHAINS, WEIGHTED
@@ -30,6 +30,8 @@ _CHUNK = 1_000_000
 ENOUGH = 100
 #: Bytes that the ranks of all members may take; beyond, the joint test falls back on Bonferroni.
 _MEMBER_BYTES = 16_000_000
+#: Draws of each output that functions of all members compare at most.
+POOLED = 99
 #: Draws that the energy score takes at most; and where none were drawn for anything else.
 SCORED, _FEW = 20, 4
 
@@ -117,7 +119,11 @@ class Block:
         ready = self.outputs.ready
         # Ties between truth and draws are decided in the precision that the draws were stored in.
         theta = self.theta if ready is None else rounded_like(self.theta, ready.values)
-        return [self._truth(f, theta) for f in self.functions]
+        return [self._of_pool(k)[0] if isinstance(f, Pooled) else self._truth(f, theta) for k, f in self._numbered]
+
+    @property
+    def _numbered(self) -> list[tuple[int, TestFunction]]:
+        return list(enumerate(self.functions))
 
     def _truth(self, f: TestFunction, theta: Any) -> Floats:
         # One leading axis, the replicate: a wrong shape shows here, before it could broadcast into a wrong rank.
@@ -177,6 +183,10 @@ class Block:
         if not self.wanted:
             return {}
         found = self._entries()
+        for k in (k for k in self.wanted if isinstance(self.functions[k], Pooled)):
+            truth, *values = self._of_pool(k)
+            place = positions.among(np.array(values), truth, self.jitter[:, k])
+            found[k] = Ranked(place, np.array(values), np.array(values))
         rest = [k for k in self.wanted if k not in found]
         return found | (self.outputs.in_parts(rest) if self.outputs.in_parts else self._at_once(rest))
 
@@ -187,6 +197,33 @@ class Block:
             place = positions.among(values, self.truths[k], self.jitter[:, k])
             found[k] = Ranked(place, spaced(values), values)
         return found
+
+    # Functions of all members.
+
+    @cached_property
+    def pool(self) -> Any:
+        """Truth and at most 99 draws of every replicate, truth first: a parameter with two leading axes."""
+        ready = self.outputs.ready
+        theta, draws = self.theta, self.outputs.pooled(POOLED) if ready is None else spaced_of(ready.values, POOLED)
+        if ready is not None:
+            theta = rounded_like(theta, ready.values)
+        if isinstance(draws, Mapping):
+            return {name: np.concatenate([theta[name][None], part]) for name, part in draws.items()}
+        return np.concatenate([theta[None], draws])
+
+    def _of_pool(self, k: int) -> Floats:
+        """Return a function of all members, (members, replicates)."""
+        f, ready = self.functions[k], self.outputs.ready
+        assert isinstance(f, Pooled)
+        if ready is not None and ready.chains:
+            raise InvalidStudy(
+                f"test function {f.name!r} needs draws that are independent, but Markov chains came; leave it out: the "
+                f"joint law of chains is tested by itself."
+            )
+        members = None if isinstance(self.theta, list) else entries(self.pool, 2)
+        if members is None:
+            raise InvalidStudy(f"test function {f.name!r} needs a parameter made of numbers.")
+        return f.of_pool(members, Context(1, self.y, self.outputs.whole, self._points))
 
     def _entries(self) -> dict[int, Ranked]:
         """Rank the entries of a vector parameter together, in the order its draws are stored."""
@@ -314,6 +351,11 @@ class Together:
         """Draws x replicates, as many as the question takes."""
         return fitting(self.whole.sample(self.block.question.draws, self._stream), self.block.theta)
 
+    def pooled(self, most: int) -> Any:
+        """Draws x replicates to compare with each other and the truth, from a stream of their own."""
+        rng = self.block.streams.generator("pool", int(self.block.index[0]))
+        return fitting(self.whole.sample(min(most, self.block.question.draws), rng), self.block.theta)
+
 
 class OneByOne:
     """Outputs that came one by one: each draws from the stream of its replicate."""
@@ -390,6 +432,15 @@ class OneByOne:
         rows = [one.sample(many, self._stream(j)) for j, one in enumerate(self.members)]
         return fitting(stack_values(rows, axis=1), self.block.theta)
 
+    def pooled(self, most: int) -> Any:
+        """Draws x replicates to compare with each other and the truth: those that were made, or fresh ones."""
+        if self.block.wanted:
+            return spaced_of(self._drawn[1], most)
+        many = min([most, self.block.question.draws, *(one.size for one in self.members if one.size is not None)])
+        rngs = (self.block.streams.generator("pool", int(i)) for i in self.block.index)
+        rows = [one.sample(many, rng) for one, rng in zip(self.members, rngs, strict=True)]
+        return fitting(stack_values(rows, axis=1), self.block.theta)
+
 
 def _equally_weighted(draws: Draws, stream: Callable[[], Generator]) -> tuple[Draws, int]:
     treated = CHAINS if chains_of(draws) else 0
@@ -411,6 +462,13 @@ def law_of(distribution: Any, f: TestFunction) -> Law | None:
 def spaced(values: Any) -> Any:
     """Return at most a hundred of the draws on axis 0, evenly spaced."""
     return values[:: -(-len(values) // ENOUGH)]
+
+
+def spaced_of(draws: Any, most: int) -> Any:
+    """Return at most so many of the draws on axis 0, evenly spaced, of every part of a parameter."""
+    if isinstance(draws, Mapping):
+        return {name: spaced_of(part, most) for name, part in draws.items()}
+    return draws[np.arange(min(most, len(draws))) * len(draws) // min(most, len(draws))]
 
 
 def spread_out(draws: Any) -> Any:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ..distributions import Draws, as_distribution, as_named_draws
 from ..errors import InvalidStudy
-from ..functions import SEVERAL, BestOf, TestFunction, as_testfunctions, default_family, unasked
-from ..question.study import at_least
+from ..functions import SEVERAL, BestOf, Pooled, TestFunction, as_testfunctions, default_family, unasked
+from ..question.study import at_least, need_summary
 from ..values import Ints, Numbers, as_array, take, width
 from .block import Block, fitting
 from .record import GROUP, ORDER, Replicates
@@ -40,6 +40,7 @@ class _ArrayQuestion:
     selection: BestOf | None
     notes: tuple[str, ...]
     truths_known: Any
+    summary: Any = None
     of_belief: bool = True
     of_output: bool = False
     datasets: int = 1
@@ -58,6 +59,7 @@ def replicates_from_draws(
     weights: Numbers = None,
     groups: Any = None,
     order: Any = None,
+    summary: Any = None,
     seed: int = 0,
     on_failure: OnFailure = "raise",
 ) -> Replicates:
@@ -70,6 +72,11 @@ def replicates_from_draws(
     array([0, 1])
     """
     need_on_failure(on_failure)
+    need_summary(summary)
+    if summary is not None and y is None:
+        raise InvalidStudy(
+            "summary= says what to look at in the data, but no y came; pass y=, one dataset per replicate."
+        )
     _need_same_rows({"theta": theta, "draws": draws, "y": y, "weights": weights, "groups": groups, "order": order})
     if groups is not None and order is not None:
         raise InvalidStudy("groups= and order= ask different questions; pass one of them, and one series at a time.")
@@ -96,6 +103,7 @@ def replicates_from_draws(
         selection=f if isinstance(f, BestOf) else None,
         notes=(*(() if belief is not None else (_NO_BELIEF,)), *unasked(functions, truth)),
         truths_known=truth,
+        summary=summary,
     )
     recorder = Recorder(question, 0, n)
     said = {"iid": iid, "chains": chains}
@@ -325,7 +333,7 @@ def _functions(f: Any, truth: Any, draws: Any, y: Any) -> tuple[TestFunction, ..
         return varying or family[:1]
     functions = as_testfunctions(f, pooled)
     blind = [function.name for function in functions if function.sees == "data"] if y is None else []
-    auto = [function.name for function in functions if function.sees == "output"]
+    auto = [f.name for f in functions if f.sees == "output" and not isinstance(f, Pooled)]
     if blind:
         raise InvalidStudy(f"test functions {blind} see the data, but no y came; pass y=, one dataset per replicate.")
     if auto:

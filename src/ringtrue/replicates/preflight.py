@@ -13,7 +13,7 @@ import numpy as np
 
 from ..distributions import Distribution
 from ..errors import InvalidStudy
-from ..functions import SEVERAL, Context, TestFunction
+from ..functions import SEVERAL, Context, Pooled, TestFunction
 from ..question.study import Study
 from ..streams import Streams
 from ..values import copied, take
@@ -130,7 +130,7 @@ def _same(a: Any, b: Any) -> bool:
 def _refuse_constant(study: Study, block: Block | None) -> None:
     """Refuse test functions that are not finite or do not vary where the belief lives."""
     for f in study.functions:
-        if f.sees == "output" or (f.sees == "data" and block is None):
+        if isinstance(f, Pooled) or f.sees == "output" or (f.sees == "data" and block is None):
             continue
         context = SEVERAL if block is None or f.sees == "theta" else block.context_of(0, 0)
         few = _at_belief(f, study.reference(8), context, slice(0, 8))

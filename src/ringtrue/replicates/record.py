@@ -27,11 +27,21 @@ DIAGNOSTIC = "diagnostic/"
 INPUT, LOOKED = "input/", 2000
 #: Arrays under this name and that of a test function say how truth and draws tie; 0 for a replicate without ties.
 TIED = "ties/"
+#: Arrays under this name say how truth and draws lie among each other in all entries, of the first replicates only:
+#: they have fewer rows than the record where that is longer. Places in a reference chain are below ``PLACES``.
+JOINT, PLACES = "joint/", 250
+#: Arrays under this name and that of a summary have the summary of every dataset; nan where there is none.
+OF_DATA = "data/"
+#: Arrays under this name and that of a test function say how probable outputs call each of so many labels, and among
+#: how many draws; nan for a replicate that has other values.
+SHARES, LABELS = "shares/", 20
 #: What its ``noise`` says of a model that gave the same data for one theta from two random streams: it takes one; it
 #: takes none; it takes none, and its data are every theta moved by the same numbers.
 IGNORES_STREAM, NO_STREAM, SAME_SHIFT = 1, 2, 3
 #: (n,): which group a replicate belongs to, if they come in groups; and the same where one of each was picked.
 GROUP, ONE_OF_GROUP = "group", "one_of_group"
+#: (n,): there if what the test functions have at one draw of the output (``weak_value``) is of the same draw for all.
+SAME_DRAW = "same_draw"
 
 
 @dataclass(frozen=True)
@@ -249,7 +259,10 @@ class Replicates:
         failures = (one for one in self.failures if one.replicate in place)
         return replace(
             self,
-            arrays={name: array[rows] for name, array in self.arrays.items()},
+            arrays={
+                name: array[numbers[numbers < len(array)]] if name.startswith(JOINT) else array[rows]
+                for name, array in self.arrays.items()
+            },
             failures=tuple(replace(one, replicate=place[one.replicate]) for one in failures),
             first=0,
         )
@@ -258,12 +271,12 @@ class Replicates:
         """Return the same replicates with some of the test functions only."""
         # What is of no function stays; what has other axes, such as members, may concern all of them, and goes.
         per_function = (self.n, len(self.functions))
-        tied = {f"{TIED}{self.functions[k].name}" for k in columns}
+        own = {f"{prefix}{self.functions[k].name}" for k in columns for prefix in (TIED, SHARES)}
         arrays = {
             name: array if whole else array[:, columns]
             for name, array in self.arrays.items()
-            if (whole := name.startswith(KEPT) or array.ndim == 1 or name in tied)
-            or (array.shape == per_function and not name.startswith(TIED))
+            if (whole := name.startswith(KEPT) or array.ndim == 1 or name in own)
+            or (array.shape == per_function and not name.startswith((TIED, SHARES)))
             or name.startswith(OF_CHAINS)
         }
         header = replace(self.header, functions=tuple(self.functions[k] for k in columns))
@@ -331,6 +344,8 @@ class Gathering:
     def put(self, rows: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Copy the arrays of some replicates to their rows; one that others have in another form is given up."""
         for name, array in arrays.items():
+            if name.startswith(JOINT) and not len(array):
+                continue
             if name not in self._arrays:
                 self._arrays[name] = self._empty(array.shape[1:], array.dtype)
                 self._came[name] = []
@@ -340,8 +355,10 @@ class Gathering:
                 continue
             if not np.can_cast(array.dtype, found.dtype):  # others came as whole numbers, or less precise
                 found = self._arrays[name] = found.astype(np.result_type(found, array))
-            found[rows] = array
-            self._came[name].append(rows)
+            # Of joint arrays only the first replicates have rows.
+            at = _first(rows, len(array)) if name.startswith(JOINT) else rows
+            found[at] = array
+            self._came[name].append(at)
 
     def add(self, part: Replicates) -> None:
         """Copy a record to its place; its own arrays may go. What reaches beyond the last replicate is left out."""
@@ -380,7 +397,7 @@ class Gathering:
     def _is_whole(self, name: str) -> bool:
         if name in self._uneven:
             return False
-        known = name in self._fields or name.startswith((DIAGNOSTIC, TIED))
+        known = name in self._fields or name.startswith((DIAGNOSTIC, TIED, SHARES, JOINT))
         return known or not (self._missing(name) & ~self._absent).any()
 
     def _missing(self, name: str) -> NDArray[np.bool_]:
@@ -398,6 +415,11 @@ class Gathering:
     def _filled_up(self, name: str) -> NDArray[Any]:
         """Return an array with blanks where nothing came."""
         array, missing = self._arrays[name], self._missing(name)
+        if name.startswith(JOINT):  # rows behind the last that came were never touched, and cost nothing
+            # A lost replicate that was computed beside others has rows, one that was alone has none.
+            missing[[one.replicate - self.first for one in self.failures]] = True
+            many = int(np.flatnonzero(~missing)[-1]) + 1 if not missing.all() else 0
+            array, missing = array[:many], missing[:many]
         if missing.any():
             known = self._fields.get(name)
             array[missing] = known.blank if known else np.nan if array.dtype.kind == "f" else 0
@@ -422,6 +444,10 @@ def join(parts: Iterable[Replicates], *, stop: int | None = None, reference: Flo
     for part in ordered:
         whole.add(part)
     return whole.replicates(reference)
+
+
+def _first(rows: Any, many: int) -> Any:
+    return slice(rows.start, rows.start + many) if isinstance(rows, slice) else rows[:many]
 
 
 def rows_of(index: Ints, first: int) -> Any:

@@ -16,11 +16,14 @@ from ..functions import ALL
 from ..judgement.column import columns_of
 from ..judgement.diagnosis import diagnose
 from ..judgement.fits import Line
+from ..judgement.joint import KINDS
 from ..judgement.judging import fewest_draws
-from ..judgement.levels import TestRow, chain, levels
+from ..judgement.levels import ADDED, TestRow, chain, levels
 from ..judgement.measures import Measures, measure, over_family
+from ..judgement.outcomes import outcomes_of
 from ..judgement.result import Result
 from ..judgement.sentences import phrases as wording
+from ..judgement.sentences.probabilities import of_outcomes
 from ..judgement.text import decimals, number
 from ..judgement.verdict import Verdict
 from ..plots.selection import worst_first
@@ -46,6 +49,9 @@ MEANINGS = {
     "spread": "what the reported sd should be multiplied by",
     "bias": "how far the truth lies above the outputs, in reported sds",
     "coverage": "share of central 90 % intervals, or the nearest that draws allow, that contain the truth",
+    "log odds slope": "what log odds should be multiplied by; below 1 is too sure",
+    "log odds shift": "what should be added to log odds",
+    "calibration error": "how far probabilities are off on average; the upper end is that of groups of similar ones",
     "KS distance": "largest error of a one-sided probability",
     "W1 distance": "the same, averaged over all levels",
     "CvM distance": "the same, squared before averaging",
@@ -160,13 +166,17 @@ def _by_verdict(result: Result) -> Iterator[str]:
 def _mends(result: Result) -> Iterator[str]:
     """Name the factor or the shift that would mend each of the worst test functions."""
     measures = by_function(result.measures)
-    names = {k: result.replicates.functions[k].name for k in ranked(result)}
+    correlations = list(_correlations(result))
+    yield from correlations
+    # A wrong correlation shows in the sum of all entries, which has nothing of its own to mend then.
+    skipped = ADDED if correlations else ()
+    names = {k: one.name for k in ranked(result) if (one := result.replicates.functions[k]).kind not in skipped}
     mends = [line for k, name in names.items() for line in _mend(result, k, measures.get(name, {}))]
     yield from mends[:PICTURED]
     if len(mends) > PICTURED:
         yield f"{len(mends) - PICTURED} further mends are in the table of measures."
-    found = {row.level for row in result.tests if row.adjusted <= result.spent}
-    if not mends and "strong" in found:
+    found = {row.level for row in result.tests if row.adjusted <= result.spent and row.kind not in KINDS}
+    if not mends and not correlations and "strong" in found:
         yield "The error is one of shape, which no factor mends: the pictures below show where it is."
     if "weak" in found:
         yield "Make sure that the procedure uses the same belief that the truths are drawn from."
@@ -174,9 +184,22 @@ def _mends(result: Result) -> Iterator[str]:
         yield "Look at the data that lead to similar outputs: the outputs are right on average and wrong among those."
 
 
+def _correlations(result: Result) -> Iterator[str]:
+    """Say which correlations are off for sure, and too large to be tolerated."""
+    for m in result.measures:
+        if m.name == "correlation error" and m.clear and m.within == "no":
+            way = "raise" if m.estimate < 0 else "lower"
+            size = number(abs(m.estimate))
+            yield f"Mend the correlation of {short(m.f)}: {way} what outputs report by {size}."
+
+
 def _mend(result: Result, k: int, about: Mapping[str, Interval]) -> Iterator[str]:
     """Say what would mend one test function: what the sentence says, of every kind of error."""
     ran = result.replicates
+    if probable := outcomes_of(columns_of(ran)[k]):
+        if any(m.clear for name, m in about.items() if name.startswith("log odds")) or probable[0].impossible:
+            yield f"{short(ran.functions[k].name)} {of_outcomes(list(about.values()), probable)}."
+        return
     name, found = ran.functions[k].name, diagnose(columns_of(ran)[k])
     if found.kind == "outliers":
         # A factor would widen every output for the sake of a few, so that none is named.

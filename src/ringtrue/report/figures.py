@@ -18,6 +18,9 @@ from xml.etree import ElementTree
 import numpy as np
 
 from .. import plots
+from ..judgement.column import columns_of
+from ..judgement.groups import one_of_each
+from ..judgement.outcomes import outcomes_of
 from ..judgement.result import Result
 from ..plots.style import journal
 from .content import PICTURED, ranked, short, spelled
@@ -36,6 +39,7 @@ _HOW = {
     "the band everywhere.",
     "coverage_curve": "How often central intervals contain the truth, against what they promise. Calibrated: inside "
     "the band.",
+    "reliability": "How often it came, against the probability that outputs gave. Calibrated: inside the band.",
     "z_contraction": "Error of each output in units of its own sd, against how much the data narrowed the belief. "
     "Calibrated: 95 % of the points between the lines. Useful: points to the right.",
     "data_averaged": "The outputs averaged over data, against the belief. Calibrated: inside the band.",
@@ -50,6 +54,7 @@ _TITLES = {
     "pit_histogram": "Histogram",
     "ecdf_difference": "Distribution function minus the diagonal",
     "coverage_curve": "Coverage of central intervals",
+    "reliability": "Reliability diagram",
     "z_contraction": "z-score against contraction",
     "data_averaged": "Outputs averaged over data against the belief",
     "diagnostics": "Diagnostic of single fits",
@@ -90,7 +95,9 @@ def panels(result: Result) -> list[Panel]:
 
 def _panel(result: Result, k: int) -> Panel:
     name, reading = result.replicates.functions[k].name, plots.reading(result, k)
-    kinds = ("pit_histogram", "ecdf_difference", "coverage_curve")
+    # Intervals of a function with few values tell nothing; its probabilities do.
+    probable = bool(outcomes_of(columns_of(one_of_each(result.replicates))[k]))
+    kinds = ("pit_histogram", "ecdf_difference", "reliability" if probable else "coverage_curve")
     pictures = tuple(_picture(kind, result, name, mark=f"f{k}", reading=reading) for kind in kinds)
     return Panel(short(name), reading, pictures)
 

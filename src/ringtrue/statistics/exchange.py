@@ -98,8 +98,34 @@ def label_randomised(
     if weights is not None:
         # The same shift for all labellings: relabelling stays exact, whatever the weights.
         evidence = evidence + np.log(as_weights(weights, evidence.shape[1]))
-    adjusted = _step_down(evidence)
+    adjusted = step_down(evidence)
     return LabelRandomisation(float(evidence[0].max()), float(adjusted.min()), adjusted)
+
+
+def evidence_of_labels(ranks: NDArray[np.integer], labels: NDArray[np.integer]) -> Floats:
+    """Return how much speaks against each test function, for every way to say which member is the truth.
+
+    Parameters
+    ----------
+    ranks
+        (n, M + 1, K), as in :func:`label_randomised`.
+    labels
+        (labellings, n): the member that is taken for the truth.
+
+    Returns
+    -------
+    ndarray
+        (labellings, K): minus the log of the smallest of four approximate p-values.
+    """
+    n, size, K = ranks.shape
+    sizes = _sizes_of_ties(ranks)
+    scale = _Scale.of(ranks, sizes)
+    by_member, equal = ranks.reshape(n * size, K), None if sizes is None else sizes.reshape(n * size, K)
+    step = max(1, _CHUNK // (K * max(n, size)))
+    parts = [labels[i : i + step] for i in range(0, len(labels), step)]
+    return np.concatenate(
+        [_evidence(_count(by_member, equal, np.arange(n) * size + part, size), scale) for part in parts]
+    )
 
 
 @dataclass(frozen=True)
@@ -341,7 +367,7 @@ def _log_gap(counts: Floats, n: int) -> Floats:
     return log_pvalue
 
 
-def _step_down(evidence: Floats) -> Floats:
+def step_down(evidence: Floats) -> Floats:
     """Return max-T step-down p-values; row 0 is the observed labelling, and counts as one of the rest."""
     order = np.argsort(-evidence[0], kind="stable")
     ordered = evidence[:, order]

@@ -28,8 +28,9 @@ __all__ = ["Certificate", "Detectable", "Plan", "detectable", "plan", "plan_cert
 # of them cost less than a factor four. The value reproduces the simulated requirements of the default test at
 # 5 % and 80 % within 5 % or three replicates, for spread factors between 0.7 and 1.4 and biases between 0.2 and 0.5.
 _MULTIPLICITY = 2.6
-#: Of alpha, what the strong level has in `check`; the rest is for the weak one, whose tests see less.
-STRONG_SHARE = 0.8
+#: Of alpha, what the strong level has in `check` beside the auto level, whose tests of the joint law need two
+#: parameters or more; together they have four fifths, and the rest is for the weak level, whose tests see less.
+STRONG_SHARE, AUTO_SHARE, WEAK_SHARE = 0.45, 0.35, 0.2
 #: Of that, what the user's parameters share; the rest is for what the default family adds to them. At one parameter an
 #: equal share would cost every error of it 11 % more replicates; a tenth costs what only the added ones see 30 %.
 OWN_SHARE = 0.9
@@ -146,8 +147,9 @@ def plan(
 
     Notes
     -----
-    With z ~ N(delta, s^2) and a = alpha share / (2.6 parameters), where share is 0.8 x 0.9 = 0.72 of a check (0.65 with
-    draws) and 1 of a test: for bias, n = ((q(1 - a/2) + q(power)) / delta)^2 with
+    With z ~ N(delta, s^2) and a = alpha share / (2.6 parameters), where share is 0.8 x 0.9 = 0.72 of a check of one
+    parameter (0.65 with draws), 0.45 x 0.9 = 0.41 of one of several (0.36), whose joint law is tested too, and 1 of a
+    test: for bias, n = ((q(1 - a/2) + q(power)) / delta)^2 with
     normal quantiles q; for spread, n solves F(lo / s^2) + 1 - F(hi / s^2) = power, where F is the chi-squared law
     with n degrees of freedom and lo, hi its a/2 and 1 - a/2 quantiles. On ranks n is divided by their efficiency,
     which is exact for small errors only. Against simulations of the default test at 5 % and 80 % on exact u the
@@ -309,7 +311,8 @@ def _each(power: float, alpha: float, parameters: int, draws: int | None, of: Of
         raise InvalidStudy(f"power must be larger than alpha, but power {power} and alpha {alpha} arrived.")
     if of not in get_args(Of):
         raise InvalidStudy(f"of must be one of {list(get_args(Of))}, but {of!r} arrived.")
-    share = 1.0 if of == "test" else STRONG_SHARE * OWN_SHARE * (1.0 if draws is None else JOINT_SHARE)
+    strong = STRONG_SHARE + (AUTO_SHARE if parameters == 1 else 0.0)
+    share = 1.0 if of == "test" else strong * OWN_SHARE * (1.0 if draws is None else JOINT_SHARE)
     return alpha * share / (_MULTIPLICITY * parameters)
 
 

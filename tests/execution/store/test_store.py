@@ -430,6 +430,12 @@ def test_threads_do_not_share_the_right_to_write(tmp_path: Path) -> None:
         assert store.done == 0
 
 
+@pytest.mark.parametrize("n", range(1, N + 1))
+def test_how_replicates_are_grouped_changes_no_bit(n: int) -> None:
+    """One by one or all at once, up to any replicate, be it a lost one: the record is the same."""
+    assert _same(join([_part(k, 1) for k in range(n)], stop=n, reference=_reference()[:n]), _original(n))
+
+
 @pytest.mark.process
 @pytest.mark.parametrize("attempt", range(10))
 def test_killing_the_writer_loses_nothing_that_was_flushed(tmp_path: Path, attempt: int) -> None:

@@ -54,7 +54,7 @@ class Unreadable(ValueError):
 
 
 def packed(arrays: Arrays) -> bytes:
-    """Return arrays with a common first axis as the bytes of one npy file.
+    """Return arrays with a common first axis as the bytes of one npy file; zeros where one is shorter than others.
 
     Examples
     --------
@@ -62,9 +62,9 @@ def packed(arrays: Arrays) -> bytes:
     array([0, 1, 2])
     """
     form = [(_escaped(name), array.dtype.newbyteorder("<"), array.shape[1:]) for name, array in arrays.items()]
-    table = np.empty(len(next(iter(arrays.values()))), form)
+    table = np.zeros(max(map(len, arrays.values())), form)
     for name, array in arrays.items():
-        table[_escaped(name)] = array
+        table[_escaped(name)][: len(array)] = array
     buffer = io.BytesIO()
     npy.write_array(buffer, table, version=(2, 0), allow_pickle=False)
     return buffer.getvalue()
@@ -132,7 +132,7 @@ def prove(table: str, row: Row) -> Row:
 def block_row(table: str, first: int, arrays: Arrays) -> Row:
     """Return a row of arrays that start at a number."""
     blob = packed(arrays)
-    place = (first, len(next(iter(arrays.values()))))
+    place = (first, max(map(len, arrays.values())))
     return (*place, checksum(table, place, blob), blob)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import StoreDamaged, StoreError, StoreMismatch
-from ...replicates.record import DIAGNOSTIC, Replicates, join
+from ...replicates.record import DIAGNOSTIC, JOINT, Replicates, join
 from ...replicates.reducers import fields
 from . import codec, identity, ranges
 from .codec import Row, Unreadable
@@ -130,7 +130,8 @@ def _content(record: Replicates) -> Any:
     """Return what must be the same wherever a replicate was computed; tracebacks name places."""
     # Ranks of members are dropped where replicates side by side do not all have them, and diagnostics are filled up.
     silent = {name for name, part in record.arrays.items() if name.startswith(DIAGNOSTIC) and np.isnan(part).all()}
-    arrays = {name: part.tobytes() for name, part in record.arrays.items() if name not in {"members", *silent}}
+    kept = {name: part for name, part in record.arrays.items() if name not in {"members", *silent}}
+    arrays = {name: part.tobytes() for name, part in kept.items() if not name.startswith(JOINT)}
     return arrays, [(one.replicate, one.stage, one.error) for one in record.failures]
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidStudy, StoreError
-from ...replicates.record import Failure, Gathering, Header, Replicates, Stored
+from ...replicates.record import JOINT, Failure, Gathering, Header, Replicates, Stored
 from ...replicates.reducers import fields
 from ...values import Floats
 from . import codec, database, identity, ranges
@@ -485,7 +485,8 @@ def _need_record(record: Replicates, keep: str | None) -> None:
         found = record.arrays[field.name]
         if found.shape != shape or found.dtype != field.dtype:
             raise ValueError(f"{field.name} of shape {shape} was expected, but {found.dtype} {found.shape} arrived.")
-    if any(len(array) != record.n or array.dtype.kind not in "biuf" for array in record.arrays.values()):
+    rows = {name: len(array) for name, array in record.arrays.items() if not name.startswith(JOINT)}
+    if set(rows.values()) != {record.n} or any(one.dtype.kind not in "biuf" for one in record.arrays.values()):
         raise ValueError(f"arrays of {record.n} rows of numbers were expected, but others arrived.")
     if record.first < 0 or any(not record.first <= one.replicate < record.stop for one in record.failures):
         raise ValueError(f"failures among {record.first} to {record.stop - 1} were expected, but others arrived.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -21,7 +21,7 @@ from ...statistics import combining, exchange, uniformity
 from ...statistics.effects import Interval
 from ...streams import Streams
 from ...values import Floats
-from .. import chains, groups
+from .. import chains, groups, outcomes
 from ..column import Column, columns_of
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ class Level:
         Its place in the chain of implications, 0 for the strongest.
     share
         Its share of the error budget; None if it does not enter into the verdict.
+    heir
+        The level that has its share if it was not tested; None if all others do.
     blunt
         Whether its complaint says less about what is wrong than those of others.
     untested
@@ -89,6 +91,7 @@ class Level:
     order: ClassVar[int]
     implied: ClassVar[int]
     share: ClassVar[float | None] = None
+    heir: ClassVar[str | None] = None
     blunt: ClassVar[bool] = False
     untested: ClassVar[str]
 
@@ -156,6 +159,9 @@ def evidence(replicates: Replicates, *, test: str) -> tuple[list[Evidence], list
 def budget(found: Sequence[Evidence]) -> dict[str, float]:
     """Return the share of the error budget of every level that was tested and has one; they add up to 1."""
     shares = {one.level: share for one in found if (share := levels()[one.level].share) is not None}
+    for level in levels().values():
+        if level.share is not None and level.name not in shares and level.heir in shares:
+            shares[level.heir] += level.share
     total = sum(shares.values())
     return {level: share / total for level, share in shares.items()}
 
@@ -175,16 +181,28 @@ def test_column(level: str, column: Column, test: str) -> TestRow:
     if column.groups is not None:
         smooth, plain = test == "combination" and not column.chains, column.broken()
         found = groups.test(column, plain.scores, lambda one: _tested(one, test), draws=plain.draws, smooth=smooth)
-        return row_of(level, column, found, column.route)
-    return row_of(level, column, _tested(column, test), column.route)
+        return row_of(level, column, found, _route(column))
+    return row_of(level, column, _tested(column, test), _route(column))
+
+
+def _route(column: Column) -> str:
+    found = () if column.lost else outcomes.outcomes_of(column)
+    return outcomes.route(found) if found else column.route
 
 
 def _tested(column: Column, test: str) -> Any:
     """Test a column of independent replicates."""
     if column.chains:
         return chains.test(column, lambda: stream(column.replicates, 4 + column.k))
+    # The labels are the same for every seed: draws that exist have one p-value.
+    if not column.lost and (found := outcomes.outcomes_of(column)):
+        return outcomes.test(found, labels, partial(_ranked, column, test))
+    return _ranked(column, test)
+
+
+def _ranked(column: Column, test: str) -> Any:
+    """Test positions, or where there are ties that truth and draws can be exchanged."""
     if column.pool is not None and not column.lost:
-        # The labels are the same for every seed: draws that exist have one p-value.
         return exchange.exchange_test(column.pool, rng=labels())
     plain = column.broken()
     z = plain.scores if plain.draws is None else None

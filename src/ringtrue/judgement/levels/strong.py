@@ -34,7 +34,7 @@ class Strong(Level):
     name, sees, order, implied = "strong", "theta", 0, 2
     null = "for every function of theta, the position of the truth in the output is uniform"
     # Strong calibration implies weak, and its tests see more.
-    share = planning.STRONG_SHARE
+    share, heir = planning.STRONG_SHARE, "auto"
     untested = "whether the truth falls where the outputs say, on average over data: add a test function of theta"
 
     def evidence(self, replicates: Replicates, test: str) -> Evidence | None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...replicates.averages import AVERAGES
 from ...replicates.record import Header, Replicates
-from ...statistics import twosample
+from ...statistics import planning, twosample
 from ...statistics.effects import Interval
 from ...values import Floats
 from .. import averages, groups
@@ -32,7 +33,7 @@ _WITHOUT = ("joint", averages.UNSIZED)
 class Weak(Level):
     """Averages over the draws of every output, and one draw of each, against the belief."""
 
-    name, order, implied, share, blunt = "weak", 4, 4, 0.2, True
+    name, order, implied, share, blunt = "weak", 4, 4, planning.WEAK_SHARE, True
     null = "draws of the output, averaged over data, follow the belief"
     untested = (
         "whether the outputs, averaged over data, return the belief: pass the belief, and outputs that can be sampled"
@@ -58,7 +59,7 @@ class Weak(Level):
                     f"weak level of {column.name!r} not tested: replicates were lost and mu0 has no exact law of it."
                 )
         joint = _jointly(groups.one_of_each(replicates)) if not replicates.lost else []
-        if replicates.lost and averages.AVERAGES in replicates.arrays:
+        if replicates.lost and AVERAGES in replicates.arrays:
             notes.append("weak level of all coordinates together not tested: replicates were lost.")
         found = averages.averages_of(replicates)
         every = [*rows, *joint, *([] if found is None else [_averaged(self.name, found)])]
@@ -102,7 +103,7 @@ def _tested(column: Column, test: str) -> Any:
 
 def _averaged(level: str, found: averages.Averages) -> TestRow:
     """Return the row of the test of averages."""
-    test, n = found.tested, found.replicates.n
+    test, n = found.tested, found.n
     p = test.pvalue
     return TestRow(level, found.title, test.method, test.statistic, p, p, "draws, controlled by truths", n, found.kind)
 

@@ -11,6 +11,8 @@ from ...statistics.effects import Interval
 from ..chains import too_slow
 from ..column import strong_columns
 from ..measures import without_losses
+from ..outcomes import ERROR, outcomes_of
+from ..reliability import STEADY, blurred, outcomes_to_certify
 from ..text import counted, decimals, format_p, number, percent
 from ..verdict import (
     Tolerance,
@@ -24,6 +26,7 @@ from ..verdict import (
     wider,
 )
 from .phrases import listed, percents, points, reached, rounded, span
+from .probabilities import at_most, points_of
 from .verdicts import Findings, far_misses, idle
 
 #: To settle an estimate this near to the limit of its tolerance would take so many times the replicates that it is not.
@@ -41,7 +44,8 @@ def inconclusive(findings: Findings) -> str:
 
 def _so_far(findings: Findings) -> str:
     """Say what was found, and what the run excludes."""
-    known = _excluded(_told(findings))
+    both = (_excluded(_told(findings)), at_most(certificate(findings.measures, findings.replicates)))
+    known = "; ".join(part for part in both if part)
     p = format_p(findings.overall)
     if findings.overall > findings.alpha:
         return f"nothing found ({p}); {known}, " if known else f"nothing found ({p}), "
@@ -53,11 +57,11 @@ def _so_far(findings: Findings) -> str:
 def _told(findings: Findings) -> list[Interval]:
     """Return the sizes that a certificate is about, but for functions of which they tell nothing."""
     few = _few_valued(findings)
-    return [m for m in certificate(findings.measures, findings.replicates) if m.f not in few]
+    return [m for m in certificate(findings.measures, findings.replicates) if m.f not in few and m.name != ERROR]
 
 
 def _few_valued(findings: Findings) -> list[str]:
-    own = dict.fromkeys(m.f for m in certificate(findings.measures, findings.replicates))
+    own = dict.fromkeys(m.f for m in certificate(findings.measures, findings.replicates) if m.name != ERROR)
     return [c.name for c in strong_columns(findings.replicates) if c.name in own and c.few_valued]
 
 
@@ -99,6 +103,22 @@ def _open(findings: Findings) -> str:
     return f"and {_more(findings)}"
 
 
+def _of_probabilities(findings: Findings) -> str:
+    """Say what would certify the probabilities of functions with few values, if any are not; nothing otherwise."""
+    rows = [m for m in certificate(findings.measures, findings.replicates) if m.name == ERROR and not m.certified]
+    found = {column.name: outcomes_of(column) for column in strong_columns(findings.replicates)}
+    open_ones = [one for m in rows for one in found[m.f]]
+    if not open_ones:
+        return ""
+    limit = points_of(findings.tolerance.probability)
+    if any(blurred(one) for one in open_ones):
+        return f"shares of so few draws do not certify probabilities within {limit}; make {STEADY} draws or more"
+    wanted = {"error": findings.tolerance.probability, "alpha": findings.later}
+    need = max(outcomes_to_certify(one.probability, **wanted) for one in open_ones)
+    more = rounded(max(int(need) - findings.kept, math.ceil(0.1 * findings.kept), 1))
+    return f"about {more} more replicates would certify probabilities within {limit} on average"
+
+
 def _lost(findings: Findings) -> str:
     """Say how many losses the verdict could bear."""
     ran, many = findings.replicates, findings.replicates.lost
@@ -119,9 +139,17 @@ def _lost(findings: Findings) -> str:
 
 def _more(findings: Findings) -> str:
     """Say how many more replicates would settle it, at the level that the next look will have."""
+    probable = _of_probabilities(findings)
+    rest = [m for m in certificate(findings.measures, findings.replicates) if m.name != ERROR]
+    if probable and all(m.certified for m in rest):
+        return probable
+    return f"{_more_for_sizes(findings)}{f'; {probable}' if probable else ''}"
+
+
+def _more_for_sizes(findings: Findings) -> str:
     n, limits = findings.kept, findings.tolerance
     draws = usual_draws(findings.replicates)
-    sizes = certificate(findings.measures, findings.replicates)
+    sizes = [m for m in certificate(findings.measures, findings.replicates) if m.name != ERROR]
     functions, grouped = len({m.f for m in findings.measures}), GROUP in findings.replicates.arrays
     now, later = (joint_confidence(a, functions) for a in (findings.alpha, findings.later))
     need = needed(sizes, limits, findings.later, draws)

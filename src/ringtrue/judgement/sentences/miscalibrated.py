@@ -8,11 +8,15 @@ from collections.abc import Mapping
 from ...statistics.effects import Interval
 from ..averages import KINDS as AVERAGED
 from ..column import Column, column_named
+from ..data import DATA, against, local
 from ..diagnosis import Diagnosis, Kind, diagnose
+from ..joint import CORRELATIONS, KINDS
 from ..levels import ADDED, Evidence, TestRow, levels
 from ..measures import AgainstBelief, FewValues, of_few_values, region_off
+from ..outcomes import outcomes_of
 from ..text import counted, decimals, format_p, number, percent
 from ..verdict import Tolerance
+from .joint import clear_errors
 from .phrases import (
     NO_FACTOR,
     factor,
@@ -27,6 +31,7 @@ from .phrases import (
     span,
     that_miss,
 )
+from .probabilities import of_outcomes
 from .verdicts import Findings, far_misses, idle, whatever
 
 #: Part of the way to its ideal that an interval must leave for an error to be named as likely.
@@ -39,8 +44,8 @@ _RARE = 0.01
 _SLOPE = 0.1
 #: How many further test functions are described.
 _DESCRIBED = 2
-#: Kinds of functions of all entries: those of the default family, and joint weak tests. They are off if an entry is.
-_OF_ENTRIES = (*ADDED, "joint", *AVERAGED)
+#: Kinds of functions of all entries: those of the default family, and joint tests. They are off if an entry is.
+_OF_ENTRIES = (*ADDED, "joint", *KINDS, *AVERAGED)
 
 
 def miscalibrated(findings: Findings) -> str:
@@ -109,6 +114,8 @@ def direction(f: str, findings: Findings) -> str:
     column = _column(f, findings)
     if column.chains and math.isinf(about["spread"].high):
         return "is not where the chains say, and they are worth too few draws each to tell by how much"
+    if found_of := outcomes_of(column):
+        return of_outcomes(list(about.values()), found_of)
     if column.few_valued:
         return _few_valued(of_few_values(column))
     found = diagnose(column)
@@ -207,8 +214,12 @@ def _covers(coverage: Interval | None) -> list[str]:
 
 def _others(worst: TestRow, findings: Findings) -> str:
     """Say which other test functions are off, the first few with the direction."""
-    told = _OF_ENTRIES if worst.kind == "coordinate" else ()
-    rows = [row for row in sorted(findings.rejecting, key=_strength) if row.f != worst.f and row.kind not in told]
+    told = _OF_ENTRIES if worst.kind in ("coordinate", *KINDS) else ()
+    rows = [
+        row
+        for row in sorted(findings.rejecting, key=_strength)
+        if row.f != worst.f and (row.kind not in told or (row.kind == CORRELATIONS and clear_errors(findings)))
+    ]
     names = list(dict.fromkeys(row.f for row in rows))
     if not names:
         return ""
@@ -218,9 +229,13 @@ def _others(worst: TestRow, findings: Findings) -> str:
 
 def _tagged(f: str, findings: Findings) -> str:
     row = next(row for row in findings.rejecting if row.f == f)
+    if row.kind == CORRELATIONS and (clear := clear_errors(findings)):
+        return f"the correlation of {clear[0].f} ({'too low' if clear[0].estimate < 0 else 'too high'})"
     column = column_named(findings.replicates, f)
     if column is None or column.sees != "theta" or row.level != "strong":
         return f"{f} ({row.level})"
+    if outcomes_of(column):
+        return f
     about = {m.name: m for m in findings.measures if m.f == f}
     found = diagnose(column)
     plain = found.kind == "plain"
@@ -296,13 +311,32 @@ def _place_of(bias: Interval) -> list[str]:
 
 def exactness(exact: Evidence, findings: Findings) -> str:
     """Say whether anything speaks against the exact posterior."""
-    worst = min(exact.rows, key=lambda row: row.pvalue)
+    worst = min(exact.rows, key=lambda row: row.adjusted)
+    if exact.pvalue <= findings.alpha and worst.kind == DATA:
+        return f"NOT THE EXACT POSTERIOR (exact, {format_p(exact.pvalue)}): {_along_data(findings)}."
     if exact.pvalue <= findings.alpha:
         return (
             f"NOT THE EXACT POSTERIOR (exact, {format_p(exact.pvalue)}): {worst.f} sees data that the output does not "
             f"use, or uses wrongly: {where_off(_column(worst.f, findings))}."
         )
     return f"Exact posterior: nothing found against it ({format_p(exact.pvalue)})."
+
+
+def _along_data(findings: Findings) -> str:
+    """Say how outputs change along a summary of the data, and by how much where that is clear."""
+    found = against(findings.replicates)
+    assert found is not None
+    f, summary = found.columns[found.tested.column].name, found.names[found.tested.summary]
+    slope = local(findings.replicates, f, summary, confidence=1 - findings.alpha).slope
+    if found.tested.kind == "location" and not slope[1] <= 0 <= slope[2]:
+        way, ends = "low" if slope[0] > 0 else "high", sorted(map(abs, slope[1:]))
+        return (
+            f"outputs for {f} are too {way} when {summary} is high, by {number(abs(slope[0]))} "
+            f"({number(ends[0])}-{number(ends[1])}) of their sd for each sd of it"
+        )
+    if found.tested.kind == "spread":
+        return f"outputs for {f} are too {'narrow' if found.tested.statistic > 0 else 'wide'} when {summary} is high"
+    return f"where the truth falls in the outputs for {f} is not uniform given {summary}"
 
 
 # Where in the outputs truths are too many or too few.

@@ -15,9 +15,11 @@ from ..diagnosis import far_out
 from ..groups import one_of_each
 from ..levels import Evidence, TestRow
 from ..measures import says_nothing
+from ..outcomes import ERROR, outcomes_of
 from ..text import counted, decimals, format_p, number, percent
 from ..verdict import Tolerance, Verdict, certificate
 from .phrases import interval, listed, percents, share_of, span, that_miss
+from .probabilities import at_most
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,8 @@ class Findings:
 
 
 def sentence(verdict: Verdict, findings: Findings) -> str:
-    """Return the verdict in words, then a line on the exact level if it was tested."""
+    """Return the verdict in words, then lines on exchanging truth and draw and on the exact level, if there are any."""
+    from .exchange import not_exchangeable
     from .inconclusive import inconclusive
     from .miscalibrated import exactness, miscalibrated
 
@@ -79,9 +82,18 @@ def sentence(verdict: Verdict, findings: Findings) -> str:
         Verdict.WITHIN_TOLERANCE: within,
         Verdict.INCONCLUSIVE: inconclusive,
     }
-    text = write[verdict](findings)
+    swapped = next((item for item in findings.found if item.level == "reversible"), None)
+    text = f"{write[verdict](findings)}{not_exchangeable(swapped, findings)}"
     exact = next((item for item in findings.found if item.level == "exact"), None)
-    return text if exact is None else f"{text}\n{exactness(exact, findings)}"
+    if exact is None or not _worth_a_line(exact, verdict, findings):
+        return text
+    return f"{text}\n{exactness(exact, findings)}"
+
+
+def _worth_a_line(exact: Evidence, verdict: Verdict, findings: Findings) -> bool:
+    """Whether the exact level was asked about, or speaks up where no other level does."""
+    asked = any(function.sees == "data" for function in findings.replicates.functions)
+    return asked or (exact.pvalue <= findings.alpha and verdict is not Verdict.MISCALIBRATED)
 
 
 def within(findings: Findings) -> str:
@@ -91,7 +103,9 @@ def within(findings: Findings) -> str:
         names = listed(dict.fromkeys(row.f for row in findings.rejecting))
         found = f"an error of {names} was found that is real and smaller than tolerated"
     idle = of_no_use(findings)
-    besides = f"{_unseen(findings)}{far_misses(findings)}{whatever(findings)}"
+    from .joint import told_of
+
+    besides = f"{told_of(findings)}{_unseen(findings)}{far_misses(findings)}{whatever(findings)}"
     rest = f"{found} ({format_p(findings.overall)}); {_sizes(findings)}.{besides}"
     if not idle:
         return f"WITHIN TOLERANCE: {rest}"
@@ -107,6 +121,13 @@ def _unseen(findings: Findings) -> str:
 def _sizes(findings: Findings) -> str:
     """Return the three measures with their intervals; of several test functions, what holds for all."""
     measures = certificate(findings.measures, findings.replicates)
+    known = at_most(measures)
+    if all(m.name == ERROR for m in measures):
+        return known
+    return f"{_of_positions(measures)}{f'; {known}' if known else ''}"
+
+
+def _of_positions(measures: Sequence[Interval]) -> str:
     spread, bias, coverage = ([m for m in measures if m.name == name] for name in ("spread", "bias", "coverage"))
     nominal = percent(coverage[0].ideal)
     if len(spread) == 1:
@@ -134,6 +155,7 @@ def far_misses(findings: Findings, *, told: Collection[str] = ()) -> str:
     """
     skipped = ("distance", "overall") if findings.entries else ()
     asked = [one for one in strong_columns(findings.replicates) if one.name not in told and one.kind not in skipped]
+    asked = [one for one in asked if not outcomes_of(one)]  # a rare outcome is many sds away, and that is all it can be
     found = [(one[1], column) for column in asked if column.draws and (one := far_out(column, among=len(asked)))]
     if not found:
         return ""

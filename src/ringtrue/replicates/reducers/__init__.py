@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..block import Block, Uneven
-from ..record import DIAGNOSTIC, TIED, Field
+from ..record import DIAGNOSTIC, SHARES, TIED, Field
 
 
 class Reducer(Protocol):
@@ -63,6 +63,7 @@ def _of_all(parts: Sequence[Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[An
     blank: dict[str, NDArray[Any]] = {name: np.full(1, np.nan) for name in names if name.startswith(DIAGNOSTIC)}
     # What has no ties in one replicate may have them in others.
     blank |= {name: np.zeros_like(part[name]) for part in parts for name in part if name.startswith(TIED)}
+    blank |= {name: np.full_like(part[name], np.nan) for part in parts for name in part if name.startswith(SHARES)}
     whole = [{**blank, **part} for part in parts]
     forms = {name: {part[name].shape[1:] if name in part else None for part in whole} for name in names}
     return {name: np.concatenate([part[name] for part in whole]) for name, form in forms.items() if len(form) == 1}

@@ -37,6 +37,8 @@ _OF_BELIEF = 16
 _REFERENCE, _FEW = 1000, 100
 #: Replicates whose draws of the belief are made together, so that it costs one call; and numbers, at most.
 _GROUP, _CHUNK = 64, 1_000_000
+#: Bytes that the averages of all replicates up to here may take.
+_BYTES = 24_000_000
 #: Numbers that are placed at once.
 _CACHED = 200_000
 
@@ -58,7 +60,9 @@ class Averages:
             controls = belief.features([block.truths[k][:, None] for k in belief.columns])
         centre = belief.centre(block.index, width(block.theta)) if belief.many else controls
         # Four bytes are enough for a mean, and a record has many of them.
-        return {AVERAGES: np.stack([averages - centre, controls - centre], axis=1).astype(np.float32)}
+        both = np.stack([averages - centre, controls - centre], axis=1).astype(np.float32)
+        few = int(np.searchsorted(block.index, _BYTES // both[0].nbytes))
+        return {AVERAGES: both[:few]} if few else {}
 
 
 def _draws(block: Block, columns: Sequence[int]) -> list[Floats]:
