@@ -1,0 +1,10 @@
+"""Evidence and sizes that hold whenever one looks, however one decided to look.
+
+Replicates must come in an order that was fixed before they were computed, such as their numbers. Those that finish
+first are no such order: they are the quick ones, and how long a replicate takes may depend on its data.
+"""
+
+from .eprocess import Evidence, State, log_evalues
+from .sequences import Sizes, confidence_sequences, intersections
+
+__all__ = ["Evidence", "Sizes", "State", "confidence_sequences", "intersections", "log_evalues"]
