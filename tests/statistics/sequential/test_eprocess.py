@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from ringtrue.statistics.sequential import eprocess, log_evalues
+from ringtrue.statistics.sequential import Bets, Grouped, Scores, eprocess, follow, log_evalues, looks_up_to
 from ringtrue.values import Floats
 from tests.builders import refusal, says
 
@@ -123,7 +123,7 @@ def test_going_on_from_a_state_gives_the_same_bits() -> None:
     whole, first = log_evalues(values, **about), log_evalues(values[:117], **about)
     second = log_evalues(values[117:], state=first.state, **about)
     np.testing.assert_array_equal(np.concatenate([first.log_evalues, second.log_evalues]), whole.log_evalues)
-    np.testing.assert_array_equal(second.state.log_weights, whole.state.log_weights)
+    np.testing.assert_array_equal(second.state.log_weights[0], whole.state.log_weights[0])
     assert (second.state.log_maximum, second.pvalues[-1]) == (whole.state.log_maximum, whole.pvalues[-1])
 
 
@@ -133,6 +133,58 @@ def test_holding_less_at_once_changes_no_bit(monkeypatch: pytest.MonkeyPatch) ->
     whole = log_evalues(z).log_evalues
     monkeypatch.setattr(eprocess, "_CHUNK", 1)
     np.testing.assert_array_equal(log_evalues(z).log_evalues, whole)
+
+
+@pytest.mark.parametrize("draws", [None, 9])
+def test_looks_between_change_nothing(draws: int | None) -> None:
+    """At a few looks E is what it is if looked at after every replicate, also over spans that are added up in parts."""
+    rng = np.random.default_rng(4)
+    values = rng.normal(size=9000) if draws is None else rng.integers(draws + 1, size=9000)
+    lost = rng.random(9000) < 0.001
+    whole = log_evalues(values, draws=draws, lost=lost)
+    some = log_evalues(values, draws=draws, lost=lost, looks=[1, 7, 600, 8999])
+    np.testing.assert_allclose(some.log_evalues, whole.log_evalues[[0, 6, 599, 8998]], atol=1e-8)
+    assert some.looks.tolist() == [1, 7, 600, 8999]
+
+
+@pytest.mark.parametrize("draws", [None, 9])
+def test_spans_have_the_same_bits_wherever_they_are_computed(draws: int | None) -> None:
+    """Going on from a look, or all at once: a run that is resumed stops at the same replicate."""
+    rng = np.random.default_rng(5)
+    values = rng.normal(size=12_000) if draws is None else rng.integers(draws + 1, size=12_000)
+    looks = looks_up_to(12_000)
+    whole, cut = log_evalues(values, draws=draws, looks=looks), int(looks[300])
+    first = log_evalues(values[:cut], draws=draws, looks=looks[:301])
+    second = log_evalues(values[cut:], draws=draws, looks=looks[301:] - cut, state=first.state)
+    np.testing.assert_array_equal(np.concatenate([first.log_evalues, second.log_evalues]), whole.log_evalues)
+
+
+def test_bets_are_fair() -> None:
+    """What is bet on a difference that is +-reach or 0 with mean 0 returns as much on average, in every alternative."""
+    differences = np.array([[1.0, -2.0], [-1.0, 2.0], [0.0, 0.0]])
+    gains = Bets(differences, np.array([1.0, 2.0])).sums(np.arange(4))
+    np.testing.assert_allclose(np.exp(gains).mean(axis=0), 1.0, atol=1e-12)
+    lost = Bets(differences, np.array([1.0, 2.0]), np.array([False, False, True])).sums(np.arange(4))
+    assert (lost[2] <= gains.min(axis=0) + 1e-12).all()
+
+
+def test_bets_find_differences_that_have_a_mean() -> None:
+    """A mean of a third of the sd is found; without it E stays below 20 (chance at most 0.05 for these numbers)."""
+    away = np.random.default_rng(6).uniform(-1, 1, size=(400, 2))
+    assert follow([Bets(away, np.array([2.0, 2.0]))]).first(0.05) is None
+    assert follow([Bets(away + 0.2, np.array([2.0, 2.0]))]).first(0.05) is not None
+
+
+def test_a_group_is_worth_the_mean_of_its_members() -> None:
+    """Products over groups of mean likelihood ratios, by hand; copies of one replicate are worth one."""
+    z = np.array([0.3, -1.2, 2.0, 0.1, 0.7])
+    found = follow([Grouped(Scores(z), np.array([0, 2, 5]))])
+    each = np.exp(eprocess.log_densities(z))
+    by_hand = np.exp(eprocess.log_weights()) * each[:2].mean(axis=0)
+    expected = [by_hand.sum(), (by_hand * each[2:].mean(axis=0)).sum()]
+    np.testing.assert_allclose(np.exp(found.log_evalues), expected)
+    copies = follow([Grouped(Scores(np.repeat(z, 3)), np.arange(0, 16, 3))])
+    np.testing.assert_allclose(copies.log_evalues, log_evalues(z).log_evalues)
 
 
 def test_several_functions_are_averaged() -> None:
@@ -152,7 +204,7 @@ def test_nothing_is_evidence_of_nothing() -> None:
     start = log_evalues([0.5, -0.5])
     after = log_evalues(np.empty(0), state=start.state)
     assert after.log_evalues.size == 0
-    np.testing.assert_array_equal(after.state.log_weights, start.state.log_weights)
+    np.testing.assert_array_equal(after.state.log_weights[0], start.state.log_weights[0])
     assert log_evalues([0.0]).pvalues[0] == 1.0
     assert log_evalues([0.0]).first(0.05) is None
 

@@ -4,7 +4,21 @@ Replicates must come in an order that was fixed before they were computed, such 
 first are no such order: they are the quick ones, and how long a replicate takes may depend on its data.
 """
 
-from .eprocess import Evidence, State, log_evalues
+from .eprocess import Bets, Evidence, Grouped, Process, Ranks, Scores, State, follow, log_evalues, looks_up_to
 from .sequences import Sizes, confidence_sequences, intersections
 
-__all__ = ["Evidence", "Sizes", "State", "confidence_sequences", "intersections", "log_evalues"]
+__all__ = [
+    "Bets",
+    "Evidence",
+    "Grouped",
+    "Process",
+    "Ranks",
+    "Scores",
+    "Sizes",
+    "State",
+    "confidence_sequences",
+    "follow",
+    "intersections",
+    "log_evalues",
+    "looks_up_to",
+]
