@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from itertools import combinations, product
 from math import ceil
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ringtrue.statistics.combining import bonferroni, holm, prefix_two_median, weighted_minimum
+from ringtrue.statistics.combining import bonferroni, holm, in_stages, prefix_two_median, weighted_minimum
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -92,3 +93,23 @@ def test_bad_weights_are_refused(weights: list[float]) -> None:
     """Weights of the wrong number, sign or sum are refused."""
     with pytest.raises(ValueError, match="add up to 1"):
         weighted_minimum([0.1, 0.2], weights)
+
+
+def _staged(first: float, second: float) -> float:
+    return in_stages(lambda many: SimpleNamespace(pvalue=first if many < 500 else second)).pvalue
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["alike", "opposed"])
+def test_a_p_value_in_stages_is_valid(turned: bool) -> None:
+    """Over all pairs of p-values that labels can give, dependent in two extreme ways, P(p <= t) is at most t."""
+    second = np.arange(1, 1001) / 1000
+    first = np.ceil((second[::-1] if turned else second) * 100) / 100
+    found = np.array([_staged(a, b) for a, b in zip(first, second, strict=True)])
+    assert (np.searchsorted(np.sort(found), second, side="right") / 1000 <= second + 1e-12).all()
+
+
+def test_broken_twin_the_smaller_of_two_stages_is_not_valid() -> None:
+    """Whoever takes the smaller of both has p <= 0.2 too often, where they are opposed."""
+    second = np.arange(1, 1001) / 1000
+    found = np.minimum(np.ceil(second[::-1] * 100) / 100, second)
+    assert (found <= 0.2).mean() > 0.3

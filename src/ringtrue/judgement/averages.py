@@ -16,7 +16,7 @@ from scipy import special
 
 from ..replicates.averages import AVERAGES, Part, looked_at, parts
 from ..replicates.record import Replicates
-from ..statistics import controlled
+from ..statistics import combining, controlled
 from ..statistics.effects import Interval
 from ..values import Floats
 from . import groups
@@ -72,7 +72,9 @@ class Averages:
         """What speaks against the averages."""
         from .levels import stream
 
-        return controlled.controlled_test(self._rows[:, 0], self._rows[:, 1], rng=stream(self.replicates, _RESAMPLES))
+        rng = stream(self.replicates, _RESAMPLES)
+        averages, controls = self._rows[:, 0], self._rows[:, 1]
+        return combining.in_stages(lambda many: controlled.controlled_test(averages, controls, rng=rng, resamples=many))
 
     @property
     def worst(self) -> Component:

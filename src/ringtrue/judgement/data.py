@@ -15,7 +15,7 @@ from scipy import special
 
 from ..errors import InvalidStudy
 from ..replicates.record import OF_DATA, Replicates
-from ..statistics import conditional
+from ..statistics import combining, conditional
 from ..statistics.effects.intervals import student
 from ..values import Floats
 from . import groups
@@ -73,7 +73,8 @@ class AgainstData:
             many = column.broken().draws
             size = conditional.CELLS if many is None else many + 1
             cells.append((np.minimum((self.positions(column) * size).astype(np.int64), size - 1), size))
-        return conditional.conditional_test(cells, self.values, rng=stream(self.replicates, 1 << 20))
+        rng = stream(self.replicates, 1 << 20)
+        return combining.in_stages(lambda many: conditional.conditional_test(cells, self.values, rng=rng, draws=many))
 
 
 def _varies(x: Floats) -> bool:

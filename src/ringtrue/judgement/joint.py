@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..replicates.record import CHAINS, JOINT, PLACES, WEIGHTED, Replicates
-from ..statistics import effects, matched
+from ..statistics import combining, effects, matched
 from ..statistics.effects import Interval
 from ..statistics.effects.intervals import clopper_pearson
 from ..values import Floats, Ints
@@ -83,7 +83,8 @@ class Members:
         """What speaks against the joint law."""
         from .levels import labels
 
-        return matched.joint_test(self.scores, self.ranks, self.pairs, rng=labels())
+        about = (self.scores, self.ranks, self.pairs)
+        return combining.in_stages(lambda many: matched.joint_test(*about, rng=labels(), randomisations=many))
 
     @cached_property
     def correlations(self) -> matched.Correlations:

@@ -20,8 +20,6 @@ __all__ = ["ConditionalTest", "conditional_test", "normal_scores"]
 
 #: Cells that exact positions are put in; as good as none for a correlation.
 CELLS = 200
-#: Draws of the null.
-_DRAWN = 999
 #: Numbers that are drawn at once.
 _CHUNK = 4_000_000
 
@@ -65,7 +63,9 @@ def normal_scores(values: Floats) -> Floats:
     return np.asarray(scores / size if size > 1e-9 else np.zeros(len(values)))
 
 
-def conditional_test(cells: Sequence[tuple[Ints, int]], summaries: Floats, *, rng: Generator) -> ConditionalTest:
+def conditional_test(
+    cells: Sequence[tuple[Ints, int]], summaries: Floats, *, rng: Generator, draws: int = 999
+) -> ConditionalTest:
     """Test that positions are uniform whatever the summaries are.
 
     Null hypothesis: given the data, each column's positions are uniform on their cells, independent over replicates.
@@ -85,6 +85,8 @@ def conditional_test(cells: Sequence[tuple[Ints, int]], summaries: Floats, *, rn
         (n, summaries), as numbers of any scale.
     rng
         Draws positions.
+    draws
+        How many times.
 
     Examples
     --------
@@ -102,7 +104,7 @@ def conditional_test(cells: Sequence[tuple[Ints, int]], summaries: Floats, *, rn
     for k, (cell, many) in enumerate(cells):
         scores = _scores(many)
         if many not in drawn:
-            drawn[many] = _drawn_evidence(scores, g, whiten, rng)
+            drawn[many] = _drawn_evidence(scores, g, whiten, rng, draws)
         found.append(_tested(k, scores[cell], scores, cell, g, whiten, drawn[many]))
     best = min(found, key=lambda one: one.pvalue)
     return ConditionalTest(min(1.0, len(found) * best.pvalue), best.column, best.summary, best.kind, best.statistic)
@@ -141,12 +143,12 @@ def _evidence(sums: Floats, whiten: Floats) -> Floats:
     return np.asarray(-np.minimum(of_form, of_largest))
 
 
-def _drawn_evidence(scores: Floats, g: Floats, whiten: Floats, rng: Generator) -> Floats:
+def _drawn_evidence(scores: Floats, g: Floats, whiten: Floats, rng: Generator, draws: int) -> Floats:
     """Return the evidence of positions that are uniform."""
     step = max(1, _CHUNK // (2 * len(g)))
     parts = []
-    for start in range(0, _DRAWN, step):
-        cells = rng.integers(len(scores), size=(min(step, _DRAWN - start), len(g)))
+    for start in range(0, draws, step):
+        cells = rng.integers(len(scores), size=(min(step, draws - start), len(g)))
         parts.append(_evidence(_sums(scores[cells], g), whiten))
     return np.concatenate(parts)
 

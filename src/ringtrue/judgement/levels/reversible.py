@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...replicates.record import SAME_DRAW, Header, Replicates
-from ...statistics import swaps
+from ...statistics import combining, swaps
 from .. import groups
 from ..column import Column, strong_columns
 from . import ADDED, Evidence, Level, TestRow, labels
@@ -60,7 +60,7 @@ def _columns(replicates: Replicates) -> tuple[Replicates, list[Column]]:
 def _swapped(columns: list[Column]) -> swaps.SwapTest:
     truth, drawn = (np.stack([column.array(name) for column in columns], axis=1) for name in _PAIR)
     # The signs are the same for every seed, as labels are.
-    return swaps.swap_test(truth, drawn, rng=labels())
+    return combining.in_stages(lambda many: swaps.swap_test(truth, drawn, rng=labels(), flips=many))
 
 
 def _notes(many: int) -> tuple[str, ...]:

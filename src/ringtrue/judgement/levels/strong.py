@@ -47,7 +47,10 @@ class Strong(Level):
         if found is None or replicates.members is None or replicates.failures or GROUP in replicates.arrays:
             return found
         # Functions of one parameter are dependent: randomised labels pay for them once, Bonferroni for each.
-        joint = exchange.label_randomised(replicates.members, rng=labels(), weights=self.weights(columns))
+        members, weights = replicates.members, self.weights(columns)
+        joint = combining.in_stages(
+            lambda many: exchange.label_randomised(members, rng=labels(), randomisations=many, weights=weights)
+        )
         weights = [planning.JOINT_SHARE, 1 - planning.JOINT_SHARE]
         adjusted = [row.adjusted for row in found.rows]
         smaller = np.minimum(1.0, np.minimum(joint.adjusted / weights[0], np.divide(adjusted, weights[1])))

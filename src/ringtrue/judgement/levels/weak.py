@@ -9,7 +9,7 @@ import numpy as np
 
 from ...replicates.averages import AVERAGES
 from ...replicates.record import Header, Replicates
-from ...statistics import planning, twosample
+from ...statistics import combining, planning, twosample
 from ...statistics.effects import Interval
 from ...values import Floats
 from .. import averages, groups
@@ -126,7 +126,8 @@ def _jointly(replicates: Replicates) -> list[TestRow]:
     both = np.concatenate([x, y])
     both = both / np.maximum(np.abs(both).max(axis=0), np.finfo(float).tiny)  # squares must not overflow
     both = both / np.maximum(both.std(axis=0), np.finfo(float).tiny)
-    found = twosample.mmd(both[: len(x)], both[len(x) :], rng=stream(replicates, 2))
+    rng = stream(replicates, 2)
+    found = combining.in_stages(lambda many: twosample.mmd(both[: len(x)], both[len(x) :], rng=rng, permutations=many))
     p = found.pvalue
     row = ("weak", "all coordinates", found.method, found.statistic, p, p, "fresh draws of mu0", len(x), "joint")
     return [TestRow(*row)]

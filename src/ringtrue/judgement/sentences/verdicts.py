@@ -13,7 +13,7 @@ from ...statistics.effects import Interval
 from ..column import strong_columns
 from ..diagnosis import far_out
 from ..groups import one_of_each
-from ..levels import Evidence, TestRow
+from ..levels import Evidence, TestRow, levels
 from ..measures import says_nothing
 from ..outcomes import ERROR, outcomes_of
 from ..text import counted, decimals, format_p, number, percent
@@ -91,9 +91,10 @@ def sentence(verdict: Verdict, findings: Findings) -> str:
 
 
 def _worth_a_line(exact: Evidence, verdict: Verdict, findings: Findings) -> bool:
-    """Whether the exact level was asked about, or speaks up where no other level does."""
+    """Whether the exact level was asked about, or speaks up where no other level does, or none that says as much."""
     asked = any(function.sees == "data" for function in findings.replicates.functions)
-    return asked or (exact.pvalue <= findings.alpha and verdict is not Verdict.MISCALIBRATED)
+    told = verdict is Verdict.MISCALIBRATED and not all(levels()[row.level].blunt for row in findings.rejecting)
+    return asked or (exact.pvalue <= findings.alpha and not told)
 
 
 def within(findings: Findings) -> str:
