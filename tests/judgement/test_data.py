@@ -30,7 +30,8 @@ def _twice(theta: Any, rng: Generator) -> Any:
 
 
 def test_an_error_that_depends_on_the_data_is_found_and_named() -> None:
-    """A line of its own names entry, summary and direction; the verdict's own says less, that of the weak level at most.
+    """A line of its own names entry, summary and direction; the verdict's own says less, if there is one.
+
 
     The slope of .5 sd times the sign, .4 per sd of y, is eight standard errors at n = 400.
     """
