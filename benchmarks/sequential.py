@@ -1,18 +1,22 @@
 """Evidence at any time: false alarms, stopping times, and sequences that ever miss.
 
-``python -m benchmarks.sequential [--runs 2000] [--only null|stops|sequences]``. The evidence is looked at after every
+``python -m benchmarks.sequential [--runs 2000] [--only null|stops|sequences|decided|cost]``. The evidence is looked at after every
 replicate up to n = 2000 (threshold 20), on exact positions and on ranks; means of stopping times are of all runs, to a
 limit that next to none reaches. Sequences are looked at from n = 100 to 5000, at 5 %, in a quarter of the runs.
 """
 
 import argparse
 import math
+import time
 from collections.abc import Callable
 
 import numpy as np
 from scipy import special
 
-from ringtrue.statistics.sequential import confidence_sequences, log_evalues
+import ringtrue as rt
+from ringtrue.judgement.until import Decided
+from ringtrue.statistics import effects
+from ringtrue.statistics.sequential import level, log_evalues
 from ringtrue.values import Floats, Generator
 
 Law = Callable[[Generator, int], Floats]
@@ -72,16 +76,106 @@ def stops(runs: int) -> None:
 
 
 def sequences(runs: int) -> None:
-    """Print how often sequences miss at some look."""
+    """Print how often an end of an interval is missed at some look, of 5 % each."""
     looks = np.unique(np.geomspace(100, 5000, 60).astype(int)).tolist()
-    print(f"sequences that miss at one of {len(looks)} looks, nominal 0.05: spread, bias, coverage, distance")
+    print(
+        f"ends missed at one of {len(looks)} looks, nominal 0.05 each: spread, bias, coverage, distance; the worse end"
+    )
     for name, law in LAWS.items():
-        rng, truth, missed = np.random.default_rng(len(name)), sizes_of(law), np.zeros(4)
+        rng, truth, missed = np.random.default_rng(len(name)), sizes_of(law), np.zeros((4, 2))
         for _ in range(runs):
-            every = confidence_sequences(law(rng, looks[-1]), looks)
-            rows = [(one.spread, one.bias, one.coverage, one.distance) for one in every]
-            missed += [any(not row[j].low <= truth[j] <= row[j].high for row in rows) for j in range(4)]
-        print(f"  {name:15} {'  '.join(f'{rate:.3f}' for rate in missed / runs)}", flush=True)
+            z = law(rng, looks[-1])
+            rows = [_rows(z[:n], 1 - 2 * level(n, 0.05)) for n in looks]
+            ends = [
+                [any(row[j].low > truth[j] for row in rows), any(row[j].high < truth[j] for row in rows)]
+                for j in range(4)
+            ]
+            missed += ends
+        print(f"  {name:15} {'  '.join(f'{rate:.3f}' for rate in (missed / runs).max(axis=1))}", flush=True)
+
+
+def _rows(z: Floats, confidence: float) -> tuple[effects.Interval, ...]:
+    both, u = effects.spread_and_bias(z, confidence=confidence), special.ndtr(z)
+    return (
+        both.spread,
+        both.bias,
+        effects.coverage(u, confidence=confidence),
+        effects.distance(u, confidence=confidence),
+    )
+
+
+def decided(runs: int) -> None:
+    """Print verdicts and stopping times of whole checks that run until decided."""
+    print(
+        "until decided, one parameter, exact outputs, max_n 6000: within, miscalibrated, inconclusive; mean n, median"
+    )
+    for name, s, b in (
+        ("calibrated", 1.0, 0.0),
+        ("spread 1.05", 1.05, 0.0),
+        ("spread 1.1", 1.1, 0.0),
+        ("bias .1", 1.0, 0.1),
+        ("eta .5", math.sqrt(2), 0.0),
+        ("eta 2", math.sqrt(0.5), 0.0),
+        ("bias .2", 1.0, 0.2),
+    ):
+        found = [_checked(s, b, seed) for seed in range(runs)]
+        share = [sum(verdict is one for verdict, _ in found) / runs for one in (*VERDICTS,)]
+        n = np.array([count for _, count in found])
+        print(
+            f"  {name:12} {'  '.join(f'{one:.3f}' for one in share)}   {n.mean():6.0f}  {np.median(n):6.0f}", flush=True
+        )
+
+
+VERDICTS = (rt.Verdict.WITHIN_TOLERANCE, rt.Verdict.MISCALIBRATED, rt.Verdict.INCONCLUSIVE)
+
+
+def _checked(s: float, b: float, seed: int) -> tuple[rt.Verdict, int]:
+    sd = math.sqrt(0.5)
+    result = rt.check(
+        rt.Normal(0, 1),
+        lambda t, rng: t + rng.normal(size=np.shape(t)),
+        lambda mu0, y: rt.Normal(y / 2 - b * sd / s, sd / s),
+        until="decided",
+        max_n=6000,
+        batch=50,
+        seed=seed,
+        f=[rt.Coordinate(index=())],
+        progress=False,
+    )
+    return result.verdict, result.replicates.n
+
+
+def cost(n: int = 100_000) -> None:
+    """Print what looking costs a run of trivial replicates."""
+    each = (
+        min(_timed(lambda: rt.run(rt.Normal(0, 1), _noisy, _posterior, n=2000, progress=False)) for _ in range(3))
+        / 2000
+    )
+    whole = rt.run(rt.Normal(0, 1), _noisy_batch, _posterior, n=n, batch=n, progress=False)
+    rule = Decided(alpha=1e-9, tolerance=rt.Tolerance(spread=1e-3, bias=1e-3, coverage=1e-3))  # never decided
+    step = 20_000 // 50
+    looking = _timed(lambda: [rule(whole.part(k, min(k + step, n))) for k in range(0, n, step)])
+    print(
+        f"looking at {n} replicates: {1e6 * looking / n:.2f} of {1e6 * each:.1f} us a replicate, {looking / n / each:.1%}"
+    )
+
+
+def _noisy(t: float, rng: Generator) -> float:
+    return t + float(rng.normal())
+
+
+def _noisy_batch(t: Floats, rng: Generator) -> Floats:
+    return t + rng.normal(size=np.shape(t))
+
+
+def _posterior(mu0: object, y: Floats) -> rt.Normal:
+    return rt.Normal(y / 2, 0.5**0.5)
+
+
+def _timed(act: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    act()
+    return time.perf_counter() - start
 
 
 def sizes_of(law: Law) -> tuple[float, float, float, float]:
@@ -95,11 +189,19 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=2000)
-    parser.add_argument("--only", choices=("null", "stops", "sequences"))
+    parser.add_argument("--only", choices=("null", "stops", "sequences", "decided", "cost"))
     given = parser.parse_args()
-    for name, table in (("null", null), ("stops", stops), ("sequences", sequences)):
+    few = max(given.runs // 4, 1)
+    for name, table, runs in (
+        ("null", null, given.runs),
+        ("stops", stops, given.runs),
+        ("sequences", sequences, few),
+        ("decided", decided, few),
+    ):
         if given.only in (None, name):
-            table(given.runs if name != "sequences" else max(given.runs // 4, 1))
+            table(runs)
+    if given.only in (None, "cost"):
+        cost()
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import click
 
@@ -25,6 +25,7 @@ from .execution.progress import duration, per_time
 from .execution.runs import run
 from .execution.store import Store, merge, repair
 from .export import Origin
+from .judgement.judging import check as check_study
 from .judgement.judging import judge
 from .judgement.result import Result
 from .judgement.text import counted
@@ -67,6 +68,9 @@ def cli() -> None:
 @cli.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--n", type=click.IntRange(min=1), help="Number of replicates, instead of the file's own.")
+@click.option("--until", type=click.Choice(["decided"]), help="Run until there is a verdict, instead of --n.")
+@click.option("--max-n", type=click.IntRange(min=1), default=5000, show_default=True, help="The most, with --until.")
+@click.option("--max-seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after this time.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed, instead of the study's own.")
 @ALPHA_OPTION
 @TEST_OPTION
@@ -83,6 +87,8 @@ def cli() -> None:
 def check(
     file: Path,
     n: int | None,
+    until: Literal["decided"] | None,
+    max_n: int,
     seed: int | None,
     alpha: float,
     test: str,
@@ -96,18 +102,27 @@ def check(
     FILE is a Python file that defines `study` and `n`, or `belief`, `model`, `procedure` and `n` (and, if wanted, `f`,
     `draws`, `seed`, `batch`, `datasets`). Exit code: 0 within tolerance, 1 miscalibrated, 2 inconclusive, 3 it could
     not be run.
-    With --shard nothing is judged: merge the shares and judge the whole.
+    With --until the number of replicates is the run's own answer, and with --max-seconds it is what there was time for:
+    the verdict holds all the same. With --shard nothing is judged: merge the shares and judge the whole.
     """
+    if until is not None and n is not None:
+        raise click.UsageError("--n and --until exclude each other; with --until the most replicates are --max-n.")
+    if until is not None and settings["shard"] is not None:
+        raise click.UsageError("a share of a run does not see the others, so that --shard goes with --n only.")
     if settings["shard"] is not None and (page is not None or as_json):
         raise click.UsageError("a share of a run is not judged, so that --shard goes with neither --report nor --json.")
     if page is not None:
         need_place(page)  # no simulation is lost to a typo
     # What a study prints must not end up in the JSON.
     with _beside(file), contextlib.redirect_stdout(sys.stderr), _cluster(dask) as executor:
-        study, many = load_study(file, n=n, seed=seed)
-        replicates = run(study, n=many, executor=executor, **settings)
+        study, many = load_study(file, n=max_n if until else n, seed=seed)
         # A verdict on each share would be a look at the whole, and cost it that much of alpha.
-        result = judge(replicates, alpha=alpha, test=test) if settings["shard"] is None else None
+        if settings["shard"] is not None:
+            run(study, n=many, executor=executor, **settings)
+            result = None
+        else:
+            stop: Any = {"until": until, "max_n": max_n} if until else {"n": many}
+            result = check_study(study, **stop, executor=executor, alpha=alpha, test=test, **settings)
     if result is None:
         _describe(settings["store"])
         return
@@ -177,8 +192,8 @@ def _done(store: Path) -> Replicates:
         done = opened.prefix()
         if done < opened.n:
             click.echo(
-                f"ringtrue: {done} of {opened.n} replicates, those before the first missing one. The file remembers "
-                f"this look, and later ones have less of alpha.",
+                f"ringtrue: {done} of {opened.n} replicates, those before the first missing one. They are judged by "
+                f"evidence that holds whenever one looks.",
                 err=True,
             )
         if done == 0:

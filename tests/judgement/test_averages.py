@@ -172,4 +172,4 @@ def test_numbers_that_are_not_finite_are_not_tested() -> None:
     array = ran.arrays[AVERAGES].copy()
     array[3] = np.nan
     assert averages_of(replace(ran, arrays={**ran.arrays, AVERAGES: array})) is None
-    assert averages.sizes(replace(ran, arrays={**ran.arrays, AVERAGES: array}), 0.05) == []
+    assert averages.sizes(replace(ran, arrays={**ran.arrays, AVERAGES: array}), 0.05, 0.1) == []

@@ -117,7 +117,7 @@ def test_names_of_the_users_come_first() -> None:
     draws = {name: rng.normal(size=(50, 9)) for name in theta}
     found = joint.members_of(rt.check_draws(theta, draws).replicates)
     assert found is not None
-    assert found.names_of_rows()["energy"] == "energy (of all)"
+    assert joint.names_of_rows(found.replicates)["energy"] == "energy (of all)"
 
 
 def test_members_do_not_depend_on_who_computed_them() -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import special
 
 import ringtrue as rt
 from ringtrue.execution.store import Store
 from ringtrue.judgement.looks import LEAST, Look, share
 from ringtrue.judgement.sentences.phrases import rounded
 from ringtrue.replicates.record import Replicates, Stored
-from ringtrue.values import Floats
+from ringtrue.statistics import sequential
 
 from ..builders import grid, refusal, replicates, says, scores
 
@@ -27,99 +27,67 @@ def _kept(ran: Replicates, path: Path) -> Replicates:
     """Return replicates that a file will remember to have been judged."""
     if not path.exists():
         Store.create_or_open(path, header=ran.header, fingerprint={}, n=ran.n).close()
-    return replace(ran, stored=Stored(str(path), 0))
+    return replace(ran, stored=Stored(str(path), 0, ran.n))
 
 
-def test_shares_add_up_to_less_than_alpha() -> None:
-    """However many looks there are, their shares add up to less than nine tenths, and each is positive."""
+def test_shares_add_up_to_alpha() -> None:
+    """However many looks there are, their shares add up to alpha at most, and each is positive."""
     shares = [Fraction(share(number)) for number in range(1, 1001)]
     assert all(a > b > 0 for a, b in pairwise(shares))
-    assert float(sum(shares[:MANY])) == pytest.approx(0.9, abs=1e-7)
-    assert sum(shares) < Fraction(9, 10) + Fraction(1, 10**15)  # 0.8 and 0.05 are not floats
+    assert float(sum(shares[:MANY])) == pytest.approx(1.0, abs=1e-7)
+    assert sum(shares) < 1 + Fraction(1, 10**15)  # 0.8 and 0.1 are not floats
     assert share(0) == 1
 
 
-def _worst(shares: list[float], *, sides: int) -> float:
-    """Return the chance that a z-test ever rejects if each n is chosen, after each look, to make that most likely.
-
-    A look at r times as many replicates moves z to N(z / sqrt(r), 1 - 1 / r), on a grid here; backwards from the last.
-    """
-    z, step = np.linspace(-6, 6, 601, retstep=True)
-    edges = np.append(z - step / 2, z[-1] + step / 2)
-    kept = np.append(0.0, (1 + np.logspace(-3, 3, 40)) ** -0.5)
-    moves = [np.diff(special.ndtr((edges - k * z[:, None]) / np.sqrt(1 - k**2)), axis=1) for k in kept]
-    best = np.zeros_like(z)
-    for part in reversed(shares):
-        size = np.abs(z) if sides == 2 else z
-        open_ = np.clip((-special.ndtri(ALPHA * part / sides) - size) / step + 0.5, 0, 1)
-        ended = 1 - open_ + open_ * best
-        best = np.max([move @ ended for move in moves], axis=0)
-    return float(np.diff(special.ndtr(edges)) @ ended)
+def _grown(tmp_path: Path, sizes: tuple[int, ...], **about: float) -> list[rt.Result]:
+    """Return the judgements of a run that grows."""
+    u = np.random.default_rng(1).permutation(grid(sizes[-1], **about))
+    every = [scores(special.ndtri(u[:n])) for n in sizes]
+    return [rt.judge(_kept(ran, tmp_path / "run.db")) for ran in every]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("sides", [1, 2])
-def test_no_choice_of_n_makes_looks_reject_more_often(sides: int) -> None:
-    """The chance of a false rejection at any look is below alpha also if n is chosen as badly as can be after each."""
-    shares = [share(number) for number in range(1, MANY + 1)]
-    assert ALPHA * 0.9 < _worst(shares, sides=sides) < ALPHA
-    # Broken twins: no memory, and shares that add up to alpha for n that are fixed beforehand.
-    assert _worst([1.0] * 6, sides=sides) > 5 * ALPHA
-    assert _worst([0.8, *(0.2 * 0.5 ** (number - 1) for number in range(2, MANY))], sides=sides) > ALPHA
+def test_a_run_that_grows_is_judged_over_time(tmp_path: Path) -> None:
+    """The first look is at tests for one n, with four fifths of alpha; all others are one, at evidence over time."""
+    first, *others = _grown(tmp_path, (200, 400, 1600), spread=1.05)
+    assert first.look == Look(1, 1)
+    for later in others:
+        assert later.look == Look(2, 2, anytime=True)
+        assert later.spent == pytest.approx(0.1 * ALPHA)
+        assert {row.method for row in later.tests} == {"log E"}
+        again = rt.judge(replace(later.replicates, stored=None), alpha=0.1 * ALPHA, anytime=True)
+        assert (again.verdict, again.measures, again.pvalue) == (later.verdict, later.measures, later.pvalue)
 
 
-def _rejections(n: list[int], levels: Floats, *, sides: int) -> int:
-    """Return in how many of 20,000 runs a z-test rejects at one of its looks."""
-    added = np.random.default_rng(11).standard_normal((20_000, len(n))) * np.sqrt(np.diff(n, prepend=0))
-    z = added.cumsum(axis=1) / np.sqrt(n)
-    size = np.abs(z) if sides == 2 else z
-    return int(np.sum((size > -special.ndtri(levels / sides)).any(axis=1)))
+def test_an_unfinished_run_is_judged_over_time_with_all_but_a_fifth(tmp_path: Path) -> None:
+    """It may be looked at again and again, finished or not; each is the same look."""
+    u = np.random.default_rng(1).permutation(grid(400))
+    path = tmp_path / "run.db"
+    whole = _kept(scores(special.ndtri(u)), path)
+    for n in (50, 200, 400):
+        part = replace(whole.part(0, n), stored=Stored(str(path), 0, 400))
+        result = rt.judge(part)
+        assert result.look == Look(1, 1, anytime=True)
+        assert result.spent == pytest.approx(0.8 * ALPHA)
+    says(refusal(lambda: rt.judge(part, anytime=False)), "tests for one n", "another seed")
 
 
-@pytest.mark.parametrize("n", [[25 * 2**k for k in range(6)], [20 * k for k in range(1, 21)]], ids=["6", "20"])
-@pytest.mark.parametrize("sides", [1, 2])
-def test_looks_together_keep_the_level(n: list[int], sides: int) -> None:
-    """Six or twenty looks at growing n reject a right hypothesis in at most 5 % of runs, one-sided and two-sided.
-
-    One-sided is what a certificate is at a limit. False alarm 1e-6; a rate of 6.2 % is missed with probability 1e-3.
-    """
-    most = stats.binom.isf(1e-6, 20_000, ALPHA)
-    spent = np.array([Look(number, number).of(ALPHA) for number in range(1, len(n) + 1)])
-    assert _rejections(n, spent, sides=sides) <= most
-    # Without memory every look has all of alpha.
-    assert _rejections(n, np.full(len(n), ALPHA), sides=sides) > 2 * most
-
-
-@pytest.mark.parametrize(("spread", "bias"), [(1.0, 0.0), (1.1, 0.0), (1.0, 0.1), (1.3, 0.0)])
-def test_a_look_is_a_judgement_at_its_share(tmp_path: Path, spread: float, bias: float) -> None:
-    """Each look has the verdict, the sizes and the resolution of a judgement with its share for alpha."""
-    for number, n in enumerate((100, 400, 1600, 6400), 1):
-        ran = scores(special.ndtri(grid(n, spread=spread, bias=bias)))
-        result = rt.judge(_kept(ran, tmp_path / "run.db"))
-        assert (result.alpha, result.look) == (ALPHA, Look(number, number))
-        alone = rt.judge(ran, alpha=result.spent)
-        assert (result.verdict, result.measures, result.resolution) == (alone.verdict, alone.measures, alone.resolution)
-        assert result.pvalue == alone.pvalue
+def test_another_test_of_the_same_replicates_is_another_look(tmp_path: Path) -> None:
+    """n was not chosen by looking, so tests for one n still hold, each with its share."""
+    ran = _kept(scores(special.ndtri(grid(100))), tmp_path / "run.db")
+    found = [rt.judge(ran, test=test).look for test in ("combination", "ks", "combination", "cook")]
+    assert found == [Look(1, 1), Look(2, 2), Look(1, 2), Look(3, 3)]
 
 
 def test_advice_is_for_the_next_look(tmp_path: Path) -> None:
-    """How many more replicates would do is computed at the share of the next look, and they do."""
+    """How many more replicates would do is computed at what a look will have when the run has grown, and they do."""
     ran = replicates(grid(100), names=["theta"])
     first = rt.judge(_kept(ran, tmp_path / "run.db"))
-    need, alone = (int(rt.planning.plan_certificate(alpha=alpha).n) for alpha in (0.05 * ALPHA, ALPHA))
+    level = sequential.level(1000, 0.1 * ALPHA)
+    need, alone = (int(rt.planning.plan_certificate(alpha=alpha).n) for alpha in (level, ALPHA))
     says(first.sentence, f"about {rounded(need - 100)} more replicates")
     says(rt.judge(ran).sentence, f"about {rounded(alone - 100)} more replicates")
     again = rt.judge(_kept(replicates(grid(need), names=["theta"]), tmp_path / "run.db"))
     assert (again.look.number, again.verdict) == (2, rt.Verdict.WITHIN_TOLERANCE)
-
-
-def test_a_later_look_certifies_less(tmp_path: Path) -> None:
-    """What is certified at all of alpha is open at the second look."""
-    ran = [replicates(grid(n), names=["theta"]) for n in (299, 300)]
-    results = [rt.judge(_kept(one, tmp_path / "run.db")) for one in ran]
-    assert [one.look.number for one in results] == [1, 2]
-    assert results[1].verdict is rt.Verdict.INCONCLUSIVE
-    assert rt.judge(ran[1]).verdict is rt.Verdict.WITHIN_TOLERANCE
 
 
 def test_a_result_says_which_look_it_is(tmp_path: Path) -> None:
@@ -128,9 +96,9 @@ def test_a_result_says_which_look_it_is(tmp_path: Path) -> None:
     first, second = map(rt.judge, ran)
     assert "ook 1" not in first.sentence
     says(str(first), "Look 1 at this run: judged at 4 %, so that all looks together have 5 %", "96 % interval")
-    says(second.sentence, "Look 2 at this run: judged at 0.25 %, so that all looks together have 5 %")
-    says(str(second), "99.75 % interval", "missed with probability 0.0025")
-    assert second.to_dict()["look"] == {"number": 2, "known": 2, "alpha": pytest.approx(0.0025)}
+    says(second.sentence, "Look 2 at this run: judged at 0.5 %, so that all looks together have 5 %")
+    says(str(second), "99.5 % interval", "missed with probability 0.005", "E = ")
+    assert second.to_dict()["look"] == {"number": 2, "known": 2, "alpha": pytest.approx(0.005)}
     alone = rt.judge(replicates(grid(100), names=["theta"]))
     assert "ook" not in str(alone)
     assert alone.to_dict()["look"] == {"number": 0, "known": 0, "alpha": ALPHA}

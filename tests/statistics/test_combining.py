@@ -96,7 +96,7 @@ def test_bad_weights_are_refused(weights: list[float]) -> None:
 
 
 def _staged(first: float, second: float) -> float:
-    return in_stages(lambda many: SimpleNamespace(pvalue=first if many < 500 else second)).pvalue
+    return float(in_stages(lambda many: SimpleNamespace(pvalue=first if many < 500 else second)).pvalue)
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["alike", "opposed"])

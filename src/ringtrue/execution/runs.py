@@ -21,11 +21,12 @@ import numpy as np
 
 from ..errors import InvalidStudy, ReplicateFailed
 from ..question.study import Study, StudySettings, as_study, at_least, need_known
-from ..replicates.record import Failure, Gathering, Replicates
+from ..replicates.record import Failure, Gathering, Replicates, join
 from ..replicates.reducers.weak import reference_size, reference_values
 from ..replicates.simulate import Keep, OnFailure, Outcome, header_of, need_on_failure, raise_failure
 from ..values import Floats
 from .executor import Borrowed
+from .gate import Gate, Until
 from .paths import as_path
 from .pool import Pool
 from .progress import Progress, Show
@@ -50,6 +51,7 @@ class RunSettings(TypedDict, total=False):
     shard: tuple[int, int] | None
     keep: Keep
     progress: Show
+    max_seconds: float | None
 
 
 def run(
@@ -68,6 +70,8 @@ def run(
     shard: tuple[int, int] | None = None,
     keep: Keep = None,
     progress: Show = "auto",
+    until: Until | None = None,
+    max_seconds: float | None = None,
     **asking: Unpack[StudySettings],
 ) -> Replicates:
     """Simulate the replicates of a study.
@@ -102,6 +106,13 @@ def run(
         "draws" keeps truths and draws in the store, so that other test functions can be asked about later.
     progress
         "auto" or True shows progress on runs of more than two seconds, "off" or False does not.
+    until
+        A function that is handed the replicates part by part, in the order of their numbers, and returns how many of
+        them are enough, or None; the run then ends, and has these. :func:`~ringtrue.check` has "decided" for it. Never
+        in the order in which they finish: the quick ones come first, and how long one takes may depend on its data.
+    max_seconds
+        Stop cleanly after so many seconds, with the replicates before the first that is missing. Judge these with
+        ``anytime=True``: how many there are was not fixed before.
 
     Examples
     --------
@@ -115,20 +126,23 @@ def run(
     _need_options(study, n, on_failure, failures_allowed, progress, keep, store, shard)
     wanted = _share(study, n, shard)
     job = Job(study, n, keep, on_failure)
-    with _shelf(job, store, tag) as (shelf, verify), _crew(job, workers, executor, timeout) as crew:
+    gate = Gate(until, max_seconds, shard, wanted[0])
+    with _shelf(job, store, tag, gate.opens) as (shelf, verify), _crew(job, workers, executor, timeout) as crew:
         known = verify(partial(once, job, crew))
-        todo = shelf.missing(*wanted)
+        for part in shelf.parts(*wanted) if gate.opens else ():
+            gate.see(part)
+        todo = [] if gate.closed else shelf.missing(*wanted)
         with Progress(wanted[1] - wanted[0], wanted[1] - wanted[0] - _length(todo), progress) as shown:
             try:
                 if todo:
                     # The first shard looks for all of them; a stored replicate computed again has been looked at.
                     outcome = first_check(job, crew) if not known and todo[0][0] == 0 else None
                     _add_reference(job, shelf)
-                    _fill(job, shelf, _outcomes(job, crew, todo, outcome), shown, failures_allowed)
+                    _fill(job, shelf, _outcomes(job, crew, todo, outcome, gate), shown, failures_allowed, gate)
             except KeyboardInterrupt:
                 shelf.flush()
                 raise KeyboardInterrupt(_interrupted(shown, store)) from None
-        return shelf.replicates(*wanted)
+        return shelf.replicates(wanted[0], gate.stop(wanted[1]))
 
 
 class Shelf(Protocol):
@@ -136,6 +150,9 @@ class Shelf(Protocol):
 
     def missing(self, start: int, stop: int) -> list[Range]:
         """Return the gaps."""
+
+    def parts(self, start: int, stop: int) -> list[Replicates]:
+        """Return what is there of some replicates."""
 
     def add(self, record: Replicates) -> None:
         """Keep some replicates."""
@@ -161,7 +178,7 @@ def _add_reference(job: Job, shelf: Shelf) -> None:
         shelf.add_reference(have, reference_values(job.study, have, need))
 
 
-def _outcomes(job: Job, crew: Any, todo: list[Range], checked: Outcome | None) -> Iterator[Outcome]:
+def _outcomes(job: Job, crew: Any, todo: list[Range], checked: Outcome | None, gate: Gate) -> Iterator[Outcome]:
     """Compute what is missing, but for what the pre-flight has computed already."""
     if checked is not None:
         record, (_, stop) = checked.record, todo[0]
@@ -169,7 +186,7 @@ def _outcomes(job: Job, crew: Any, todo: list[Range], checked: Outcome | None) -
         yield replace(checked, record=record.part(first, end))
         todo = _without(todo, first, end)
     todo = [part for one in todo for part in _aligned(one, job.unit)]
-    yield from alone(job, todo) if crew is None else shared(job, todo, crew)
+    yield from alone(job, todo) if crew is None else shared(job, todo, crew, gate.deadline)
 
 
 def _without(todo: list[Range], first: int, end: int) -> list[Range]:
@@ -178,8 +195,8 @@ def _without(todo: list[Range], first: int, end: int) -> list[Range]:
     return [(start, stop) for start, stop in cut if start < stop]
 
 
-def _fill(job: Job, shelf: Shelf, outcomes: Iterator[Outcome], shown: Progress, allowed: float) -> None:
-    """Keep what comes."""
+def _fill(job: Job, shelf: Shelf, outcomes: Iterator[Outcome], shown: Progress, allowed: float, gate: Gate) -> None:
+    """Keep what comes, until there is enough."""
     seen: list[Failure] = []
     with contextlib.closing(outcomes):  # type: ignore[type-var]
         for outcome in outcomes:
@@ -193,6 +210,9 @@ def _fill(job: Job, shelf: Shelf, outcomes: Iterator[Outcome], shown: Progress, 
             if shown.failed > max(_PATIENCE, allowed * (shown.done - shown.before)):
                 shelf.flush()
                 _too_many(job, shown, seen)
+            gate.see(outcome.record)
+            if gate.closed:
+                break
     shelf.flush()
 
 
@@ -236,6 +256,9 @@ class _Memory:
     def missing(self, start: int, stop: int) -> list[Range]:
         return [(start, stop)]
 
+    def parts(self, start: int, stop: int) -> list[Replicates]:
+        return []
+
     def add(self, record: Replicates) -> None:
         self.found.add(record)
 
@@ -254,12 +277,27 @@ class _Memory:
         return self.found.replicates(np.concatenate([empty, *self.values]))
 
 
+@dataclass
+class _Pieces(_Memory):
+    """The same of a run that may end before it has all replicates."""
+
+    pieces: list[Replicates] = field(default_factory=list)
+
+    def add(self, record: Replicates) -> None:
+        self.pieces.append(record)
+
+    def replicates(self, start: int, stop: int) -> Replicates:
+        values = np.concatenate([np.empty((0, len(self.found.header.functions))), *self.values])
+        return join(self.pieces, stop=stop, reference=values[: max(stop, 0)])
+
+
 @contextlib.contextmanager
-def _shelf(job: Job, path: Any, tag: str) -> Iterator[tuple[Shelf, Callable[[Any], bool]]]:
+def _shelf(job: Job, path: Any, tag: str, open_end: bool) -> Iterator[tuple[Shelf, Callable[[Any], bool]]]:
     """Return where to put replicates, and what looks whether those that are there belong to the study."""
     header = header_of(job.study)
     if path is None:
-        yield _Memory(Gathering(header, 0, job.n)), lambda compute: False
+        empty = Gathering(header, 0, job.n)
+        yield _Pieces(empty) if open_end else _Memory(empty), lambda compute: False
         return
     from .store import Store
     from .store.identity import fingerprint

@@ -130,20 +130,23 @@ def alone(job: Job, todo: Sequence[Range]) -> Iterator[Outcome]:
             yield outcome
 
 
-def shared(job: Job, todo: Sequence[Range], crew: Crew) -> Iterator[Outcome]:
-    """Compute ranges of replicates with others, in whatever order they come back."""
+def shared(job: Job, todo: Sequence[Range], crew: Crew, deadline: float | None = None) -> Iterator[Outcome]:
+    """Compute ranges of replicates with others, in whatever order they come back, until a time of the clock."""
     queue, pace, pending = _Queue(todo, job.unit), Pace(job.unit), dict[Future[Any], Range]()
     try:
         while queue or pending:
             while queue.ready(len(pending)) and len(pending) < crew.width * _AHEAD:
                 first, stop = queue.take(pace.next(queue.left, crew.width))
                 pending[crew.submit(first, stop - first, pace.each * (stop - first))] = (first, stop)
-            for future in wait(pending, return_when=FIRST_COMPLETED).done:
+            left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+            for future in wait(pending, left, return_when=FIRST_COMPLETED).done:
                 first, stop = pending.pop(future)
                 outcome = _result(job, crew, queue, future, first, stop)
                 if outcome is not None:
                     pace.seen(max(outcome.record.n, 1), outcome.record.seconds)
                     yield outcome
+            if deadline is not None and time.monotonic() >= deadline:
+                return
     finally:
         for future in pending:
             future.cancel()

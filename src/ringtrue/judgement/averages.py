@@ -139,16 +139,16 @@ def _looked_up(replicates: Replicates) -> Averages | None:
     return None
 
 
-def sizes(replicates: Replicates, alpha: float) -> list[tuple[Interval, Interval, Interval]]:
+def sizes(replicates: Replicates, alpha: float, clearly: float) -> list[tuple[Interval, Interval, Interval]]:
     """Return the error of correlation that may be largest.
 
     It comes three times: with an interval that holds over all pairs, one each end of which is missed with probability
-    alpha, and one each end of which is missed with probability 2 alpha.
+    alpha, and one each end of which is missed with probability ``clearly``.
     """
     found = averages_of(replicates)
     if found is None:
         return []
     pairs = max(sum(part == "correlation" for part, _ in found.parts), 1)
-    confidences = (1 - alpha / pairs, max(1 - 2 * alpha, 0.01), max(1 - 4 * alpha, 0.01))
+    confidences = (1 - alpha / pairs, max(1 - 2 * alpha, 0.01), max(1 - 2 * clearly, 0.01))
     jointly, certifying, known = (found.correlation(one) for one in confidences)
     return [] if jointly is None or certifying is None or known is None else [(jointly, certifying, known)]

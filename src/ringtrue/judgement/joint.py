@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..replicates.record import CHAINS, JOINT, PLACES, WEIGHTED, Replicates
-from ..statistics import combining, effects, matched
+from ..replicates.record import CHAINS, GROUP, JOINT, PLACES, WEIGHTED, Replicates
+from ..statistics import combining, effects, matched, sequential
 from ..statistics.effects import Interval
 from ..statistics.effects.intervals import clopper_pearson
 from ..values import Floats, Ints
@@ -26,6 +26,8 @@ CORRELATIONS, ENERGY, BAND = "correlations", "energy", "band"
 KINDS = (CORRELATIONS, ENERGY, BAND)
 #: Pairs of entries whose sizes are shown, those with the clearest errors.
 _SHOWN = 3
+#: Replicates of a block, where evidence is followed over time, and the streams of their labels.
+BLOCK, _BLOCKS = 50, 1 << 22
 #: Members of which a test can tell something: two replicates at least.
 _FEWEST = 2
 
@@ -95,11 +97,6 @@ class Members:
         """Return what a pair of entries is called."""
         return matched.named_pairs(self.names, self.pairs[pair : pair + 1])[0]
 
-    def names_of_rows(self) -> dict[str, str]:
-        """Return what the three tests are called; names of the user's come first."""
-        taken = {function.name for function in self.replicates.functions}
-        return {kind: _free("band depth" if kind == BAND else kind, taken) for kind in KINDS}
-
     def central(self, kind: str, nominal: float, alpha: float) -> Region:
         """Return how often the truth is among the most central members."""
         ranks, size = self.ranks[:, 0, KINDS.index(kind) - 1].astype(float), self.ranks.shape[1]
@@ -114,6 +111,35 @@ class Members:
         """How the members came to their ranks."""
         many = self.ranks.shape[1] - 1
         return f"last draws of {many + 1} chains" if self.chains else f"ranks of {many}"
+
+
+def names_of_rows(replicates: Replicates) -> dict[str, str]:
+    """Return what the three tests are called; names of the user's come first."""
+    taken = {function.name for function in replicates.functions}
+    return {kind: _free("band depth" if kind == BAND else kind, taken) for kind in KINDS}
+
+
+def blocks(replicates: Replicates) -> list[sequential.Blocks] | None:
+    """Return p-values of the three tests in blocks of replicates; None if nothing is known of the joint law."""
+    if members_of(replicates) is None or GROUP in replicates.arrays:
+        return None
+    # Those of a run that goes on were found before.
+    known: dict[int, tuple[float, ...]] = vars(replicates).setdefault("_blocks", {})
+    for number in range(replicates.n // BLOCK):
+        if number not in known:
+            known[number] = _of_block(replicates, number)
+    found = np.reshape([known[number] for number in range(replicates.n // BLOCK)], (-1, len(KINDS)))
+    return [sequential.Blocks(found[:, k], BLOCK, replicates.n) for k in range(len(KINDS))]
+
+
+def _of_block(replicates: Replicates, number: int) -> tuple[float, ...]:
+    from .levels import stream
+
+    found = members_of(replicates.pick(slice(number * BLOCK, (number + 1) * BLOCK)))
+    if found is None:
+        return (1.0,) * len(KINDS)
+    rng = stream(replicates, _BLOCKS + number)  # labels of its own, so that blocks are independent
+    return matched.joint_test(found.scores, found.ranks, found.pairs, rng=rng, randomisations=199).adjusted
 
 
 def _free(name: str, taken: Collection[str]) -> str:
@@ -165,23 +191,23 @@ def _reason(replicates: Replicates) -> str:
     return "it takes two draws or more of each output, as many of all"
 
 
-def sizes(replicates: Replicates, alpha: float) -> list[tuple[Interval, Interval, Interval]]:
+def sizes(replicates: Replicates, alpha: float, clearly: float) -> list[tuple[Interval, Interval, Interval]]:
     """Return sizes that describe errors of the joint law: the clearest of correlations, and distances.
 
     Each comes three times: with an interval that holds over all of them, one each end of which is missed with
-    probability alpha, and one each end of which is missed with probability 2 alpha.
+    probability alpha, and one each end of which is missed with probability ``clearly``.
     """
     found = members_of(replicates)
     if found is None:
         return []
     shown = found.correlations
     clearest = np.argsort(-np.abs(shown.errors) / np.maximum(shown.sd, 1e-12), kind="stable")[:_SHOWN]
-    confidences = (1 - alpha / len(found.pairs), max(1 - 2 * alpha, 0.01), max(1 - 4 * alpha, 0.01))
+    confidences = (1 - alpha / len(found.pairs), max(1 - 2 * alpha, 0.01), max(1 - 2 * clearly, 0.01))
     rows = [
         tuple(replace(shown.interval(int(pair), one), f=found.named(int(pair))) for one in confidences)
         for pair in clearest
     ]
-    size, titles = found.ranks.shape[1] - 1, found.names_of_rows()
+    size, titles = found.ranks.shape[1] - 1, names_of_rows(replicates)
     of_two = (1 - alpha / 2, *confidences[1:])
     for k, kind in enumerate((ENERGY, BAND)):
         ranks = found.ranks[:, 0, k].astype(np.int64)

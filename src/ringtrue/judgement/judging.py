@@ -5,28 +5,35 @@ This module puts together what others compute: evidence, sizes, decision, senten
 
 from __future__ import annotations
 
-from typing import Any, TypedDict, Unpack
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
 from ..errors import InvalidStudy
 from ..execution.runs import RunSettings, run
-from ..question.study import StudySettings, need_known
+from ..question.study import StudySettings, at_least, need_known
 from ..replicates.given import replicates_from_draws
 from ..replicates.record import CHAINS, DIAGNOSTIC, WEIGHTED, Replicates
 from ..replicates.simulate import OnFailure
-from ..statistics import planning
+from ..statistics import planning, sequential
+from ..statistics.effects import Interval
+from ..statistics.planning import OVER_TIME
 from ..statistics.uniformity import TESTS
 from ..values import Floats, Numbers
+from . import anytime as anytime_
 from . import chains, fits, inputs, joint, measures, order
 from . import groups as grouped
 from .column import strong_columns
-from .levels import ADDED, evidence
+from .levels import ADDED, Evidence, TestRow, evidence
 from .looks import Look
 from .outcomes import outcomes_of
 from .result import Resolution, Result, Tested
 from .sentences.verdicts import Findings, sentence, useless
-from .verdict import Tolerance, Verdict, decide, overall, rejecting
+from .until import Decided, need_until
+from .verdict import Tolerance, Verdict, overall, rejecting, weighed
 
 #: What a reader must know of truths that the procedure drew itself.
 _OF_OUTPUT = (
@@ -51,7 +58,14 @@ class CheckSettings(RunSettings, JudgeSettings, StudySettings, total=False):
 
 
 def check(
-    question: Any, model: Any = None, procedure: Any = None, *, n: int, **settings: Unpack[CheckSettings]
+    question: Any,
+    model: Any = None,
+    procedure: Any = None,
+    *,
+    n: int | None = None,
+    until: Literal["decided"] | None = None,
+    max_n: int = 5000,
+    **settings: Unpack[CheckSettings],
 ) -> Result:
     """Simulate, learn, and say whether the procedure's uncertainty can be trusted.
 
@@ -61,10 +75,16 @@ def check(
         A :class:`~ringtrue.Study`, or a belief, a model and a procedure as a study takes them.
     n
         The number of replicates.
+    until
+        "decided", instead of a number: the run goes on until the verdict is MISCALIBRATED or WITHIN_TOLERANCE, or to
+        ``max_n``. What is said holds although the run stopped for it; ``result.stopped`` says why it did.
+    max_n
+        With ``until``, the most replicates.
     **settings
         ``f``, ``draws``, ``seed``, ``batch``, ``truth``, ``summary`` and so on, as in :class:`~ringtrue.Study`;
         ``alpha``, ``tolerance`` and ``test`` as in :func:`judge`; ``workers``, ``store``, ``on_failure`` and so on, as
-        in :func:`~ringtrue.run`.
+        in :func:`~ringtrue.run`. A run with ``max_seconds`` is judged like one with ``until``: when it stops is not
+        fixed before.
 
     Examples
     --------
@@ -73,15 +93,46 @@ def check(
     ...     Normal(0, 1),
     ...     lambda theta, rng: theta + rng.normal(),
     ...     lambda mu0, y: Normal(y / 2, 0.5),
-    ...     n=500,
+    ...     until="decided",
     ... )
-    >>> result.verdict
-    <Verdict.MISCALIBRATED: 'MISCALIBRATED'>
+    >>> result.verdict, result.stopped
+    (<Verdict.MISCALIBRATED: 'MISCALIBRATED'>, 'evidence')
     """
-    need_known("check", settings, {"n", *CheckSettings.__optional_keys__})
+    need_known("check", settings, {"n", "until", "max_n", *CheckSettings.__optional_keys__})
     judging, running = split(settings)
     need_settings(**judging)
-    return judge(run(question, model, procedure, n=n, **running), **judging)
+    most = _most(n, until, max_n)
+    if until is None and running.get("max_seconds") is None:
+        return judge(run(question, model, procedure, n=most, **running), **judging)
+    about: Any = {"alpha": judging.get("alpha", 0.05), "tolerance": judging.get("tolerance") or Tolerance()}
+    rule = Decided(**about, store=running.get("store")) if until else None
+    return ended(judge(run(question, model, procedure, n=most, until=rule, **running), **judging, anytime=True), most)
+
+
+def _most(n: Any, until: Any, max_n: Any) -> int:
+    """Return how many replicates there may be."""
+    if until is None:
+        if n is None:
+            raise InvalidStudy("check needs n=, the number of replicates, or until='decided'.")
+        return int(at_least(1, "n", n))
+    need_until(until)
+    if n is not None:
+        raise InvalidStudy(f"n= and until= exclude each other; with until= the most replicates are max_n={n!r}.")
+    return int(at_least(1, "max_n", max_n))
+
+
+def ended(result: Result, most: int) -> Result:
+    """Return a result that says why its run ended, which might have had more replicates."""
+    n, verdict = result.replicates.n, result.verdict
+    why, words = {
+        Verdict.MISCALIBRATED: ("evidence", f"Stopped after {n} replicates, when there was enough evidence."),
+        Verdict.WITHIN_TOLERANCE: ("certified", f"Stopped after {n} replicates, when sizes were known well enough."),
+    }.get(verdict, ("", ""))
+    if verdict is Verdict.INCONCLUSIVE or n >= most:
+        left = ("max_n", f"Not decided by {n} replicates, the most allowed.")
+        why, words = left if n >= most else ("max_seconds", f"Not decided by {n} replicates, when time was up.")
+        words = words if verdict is Verdict.INCONCLUSIVE else ""
+    return replace(result, stopped=why, sentence=f"{result.sentence} {words}".rstrip())
 
 
 def split(settings: Any) -> tuple[JudgeSettings, Any]:
@@ -179,7 +230,12 @@ def check_draws(
 
 
 def judge(
-    replicates: Replicates, *, alpha: float = 0.05, tolerance: Tolerance | None = None, test: str = "combination"
+    replicates: Replicates,
+    *,
+    alpha: float = 0.05,
+    tolerance: Tolerance | None = None,
+    test: str = "combination",
+    anytime: bool | None = None,
 ) -> Result:
     """Reach a verdict on what happened.
 
@@ -189,13 +245,18 @@ def judge(
         From :func:`~ringtrue.run`.
     alpha
         The chance of calling a calibrated procedure miscalibrated, at any n, over all levels and test functions. A run
-        that is kept in a file may be judged again when it has grown: all looks share alpha, the first has four fifths
-        of it, and ``result.look`` says which this is. The same test of the same replicates is the same look.
+        that is kept in a file may be judged again when it has grown: all looks share alpha, the first at a finished run
+        has four fifths of it, and ``result.look`` says which this is. The same test of the same replicates is the same
+        look.
     tolerance
         How large an error may be and still not matter.
     test
         The uniformity test; the default combination sees bias, spread, shape and outliers. Markov chains and discrete
         test functions, where truth and draws tie, have tests of their own, whatever is chosen here.
+    anytime
+        True judges by evidence and intervals that hold whenever one looks; False by tests for one n that was chosen
+        before. Left out, a stored run that is not finished, or has grown since it was last judged, is judged in the
+        first way, and everything else in the second.
 
     Notes
     -----
@@ -218,35 +279,45 @@ def judge(
     if not doubts:
         chains.need_independent(replicates)
     limits = tolerance or Tolerance()
-    look = _look(replicates, test)
+    look = _look(replicates, test, anytime)
     spent = look.of(alpha)
-    found, notes = evidence(replicates, test=test)
-    sizes = measures.judged(replicates, spent, limits)
+    weigh = _over_time if look.anytime else _at_one_n
+    grounds = weigh(replicates, spent, limits, test)
     use = measures.of_use(replicates, spent)
-    verdict = decide(found, spent, sizes, replicates, limits)
+    verdict = weighed(grounds.rows, grounds.sizes, replicates, limits)
     tolerable = None
     if verdict is Verdict.INCONCLUSIVE and replicates.failures:
-        tolerable = _tolerable(replicates, spent, limits, test)
-    p, rows = overall(found), rejecting(found, spent)
+        tolerable = _tolerable(replicates, spent, limits, partial(weigh, test=test))
     certified = verdict is Verdict.WITHIN_TOLERANCE
     if certified and any(one.voids for one in doubts):
         verdict, text = Verdict.INCONCLUSIVE, inputs.VOID
-    elif certified and not fits.certain(replicates, alpha=spent, tolerance=limits, test=test):
+    elif certified and not fits.certain(replicates, alpha=grounds.of_sizes, tolerance=limits, test=test):
         verdict, text = Verdict.INCONCLUSIVE, chains.VOID
     else:
+        later = _later(look, alpha, replicates.n)
         findings = Findings(
-            found, p, rows, sizes, use, replicates, spent, limits, tolerable, look.later(alpha), bool(doubts)
+            grounds.found,
+            grounds.pvalue,
+            grounds.rows or [],
+            grounds.sizes,
+            use,
+            replicates,
+            spent,
+            limits,
+            tolerable,
+            later,
+            bool(doubts),
         )
         text = sentence(verdict, findings)
     text = f"GIVEN y_obs, {text}" if replicates.header.of_output else text
-    again = f" {look.said(alpha)}" if look.number > 1 else ""
+    again = f" {look.said(alpha)}" if look.number > 1 and look.said(alpha) else ""
     return Result(
         verdict,
         inputs.in_front(doubts, f"{text}{chains.trouble(replicates)}{again}"),
-        p,
-        Tested({one.level: one for one in found}),
-        measures.with_use(sizes, use, replicates, spent),
-        _resolution(replicates, spent, test),
+        grounds.pvalue,
+        Tested({one.level: one for one in grounds.found}),
+        measures.with_use(grounds.sizes, use, replicates, spent),
+        _resolution(replicates, spent, test, over_time=look.anytime),
         replicates,
         alpha,
         limits,
@@ -254,7 +325,7 @@ def judge(
             *look.notes(),
             *order.note(replicates, alpha),
             *_notes(replicates),
-            *notes,
+            *grounds.notes,
             *useless(use, replicates),
             *inputs.remarks(replicates),
         ),
@@ -264,13 +335,45 @@ def judge(
     )
 
 
-def _look(replicates: Replicates, test: str) -> Look:
+@dataclass(frozen=True, eq=False)
+class _Grounds:
+    """What a verdict rests on: evidence, the tests that reject (None without evidence), sizes and their level."""
+
+    found: Sequence[Evidence]
+    notes: Sequence[str]
+    pvalue: float
+    rows: Sequence[TestRow] | None
+    sizes: tuple[Interval, ...]
+    of_sizes: float
+
+
+def _at_one_n(replicates: Replicates, alpha: float, tolerance: Tolerance, test: str) -> _Grounds:
+    found, notes = evidence(replicates, test=test)
+    p = overall(found)
+    rows = rejecting(found, alpha) if p <= alpha else None
+    return _Grounds(found, notes, p, rows, measures.judged(replicates, alpha, tolerance), alpha)
+
+
+def _over_time(replicates: Replicates, alpha: float, tolerance: Tolerance, test: str) -> _Grounds:
+    followed = anytime_.follow(replicates)
+    rows = anytime_.rejecting(followed, alpha) if followed.pvalue <= alpha else None
+    sizes, level = anytime_.sizes(replicates, alpha, tolerance), anytime_.level(replicates, alpha)
+    return _Grounds(followed.found, [anytime_.LEFT_OUT], followed.pvalue, rows, sizes, level)
+
+
+def _later(look: Look, alpha: float, n: int) -> float:
+    """Return at which level sizes will be certified when there are more replicates."""
+    # What is kept in a file is judged over time then.
+    return sequential.level(max(n, 1000), look.later(alpha)) if look.number or look.anytime else alpha
+
+
+def _look(replicates: Replicates, test: str, anytime: bool | None) -> Look:
     """Have the file that replicates came from remember that they were judged, before anybody sees how."""
     if replicates.stored is None:
-        return Look()
+        return Look(anytime=bool(anytime))
     from ..execution.store.looks import look
 
-    return Look(*look(replicates, replicates.stored, test))
+    return Look(*look(replicates, replicates.stored, test, anytime))
 
 
 def need_settings(alpha: Any = 0.05, tolerance: Any = None, test: Any = "combination") -> None:
@@ -341,15 +444,13 @@ def _range(values: Floats) -> str:
     return f"{low:.4g} to {high:.4g}, median {middle:.4g}{rest}"
 
 
-def _tolerable(replicates: Replicates, alpha: float, tolerance: Tolerance, test: str) -> int | None:
+def _tolerable(replicates: Replicates, alpha: float, tolerance: Tolerance, weigh: Any) -> int | None:
     """Return how many of the lost replicates would leave a verdict, had the others not been asked for; None if none."""
 
     def settled(lost: int) -> bool:
         fewer = _with_lost(replicates, lost)
-        found, _ = evidence(fewer, test=test)
-        return (
-            decide(found, alpha, measures.judged(fewer, alpha, tolerance), fewer, tolerance) is not Verdict.INCONCLUSIVE
-        )
+        grounds = weigh(fewer, alpha, tolerance)
+        return weighed(grounds.rows, grounds.sizes, fewer, tolerance) is not Verdict.INCONCLUSIVE
 
     most, too_many = -1, replicates.lost
     # Bisection: more losses never help a verdict, so that there is one border.
@@ -365,7 +466,7 @@ def _with_lost(replicates: Replicates, lost: int) -> Replicates:
     return replicates.pick(np.sort(np.concatenate([np.flatnonzero(replicates.kept), few])))
 
 
-def _resolution(replicates: Replicates, alpha: float, test: str) -> Resolution:
+def _resolution(replicates: Replicates, alpha: float, test: str, *, over_time: bool) -> Resolution:
     """Return the smallest errors that this run would have found with 80 % chance, where that is known."""
     # What probabilities show has no spread and no bias.
     columns = [column for column in strong_columns(replicates) if not outcomes_of(column)]
@@ -374,6 +475,8 @@ def _resolution(replicates: Replicates, alpha: float, test: str) -> Resolution:
         return Resolution(np.nan, np.nan, np.nan)
     # What the default family adds has a share of its own, which planning knows of.
     n, own = replicates.n, max(sum(column.kind not in ADDED for column in columns), 1)
+    if over_time:  # which takes so many times the replicates of a test for one n
+        n = max(round(n / OVER_TIME), 1)
     if (selection := replicates.header.selection) is not None:
         # Replicates that were spent on choosing a function do not test it.
         n, own = max(n - round(selection.share * n), 1), 1

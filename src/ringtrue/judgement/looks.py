@@ -8,11 +8,10 @@ from ..errors import InvalidStudy
 
 #: Of alpha, what the first look has. A single look is what most runs get, and costs next to nothing this way.
 FIRST = 0.8
-#: What the second has; each later one has half of the one before, so that all later ones have twice this together.
-#: Shares add up to 0.9 and not to 1 because n may be chosen after a look. If it is chosen as badly as can be, over any
-#: number of looks, a one-sided z-test at 5 % rejects wrongly in 4.96 %, a two-sided one in 4.88 % (at 10 %, 9.6 %; at
-#: 1 %, 1.05 %); with shares that add up to 1 it would be up to 5.6 %.
-SECOND = 0.05
+#: What the second has; each later one has half of the one before, so that all later ones have twice this together, and
+#: all looks have alpha. A run that grows after a look is judged by evidence over time, and all looks at that are one:
+#: so no n is chosen after a look at tests for one n.
+SECOND = 0.1
 #: Below this no interval can be told from certainty.
 LEAST = 1e-12
 
@@ -28,7 +27,7 @@ def share(number: int) -> float:
     Examples
     --------
     >>> [share(number) for number in (0, 1, 2, 3, 4)]
-    [1.0, 0.8, 0.05, 0.025, 0.0125]
+    [1.0, 0.8, 0.1, 0.05, 0.025]
     """
     if number == 0:
         return 1.0
@@ -47,11 +46,14 @@ class Look:
         How many looks there were at the run, this one included.
     unwritten
         Why the file could not remember it; nothing if it does.
+    anytime
+        Whether it is one at evidence over time, which may be looked at as often as one likes, and counts once.
     """
 
     number: int = 0
     known: int = 0
     unwritten: str = ""
+    anytime: bool = False
 
     def of(self, alpha: float) -> float:
         """Return what this look has of alpha."""
@@ -64,7 +66,9 @@ class Look:
         return spent
 
     def later(self, alpha: float) -> float:
-        """Return what the next look will have of alpha."""
+        """Return what a look will have of alpha when the run has grown."""
+        if self.anytime:
+            return self.of(alpha)
         return max(alpha * share(self.known + 1), LEAST) if self.number else alpha
 
     def said(self, alpha: float) -> str:

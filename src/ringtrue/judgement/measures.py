@@ -110,12 +110,17 @@ def sizes(column: Column, *, confidence: float, of_distance: float | None = None
     ]
 
 
-def judged(replicates: Replicates, alpha: float, tolerance: Tolerance) -> tuple[Interval, ...]:
+def judged(
+    replicates: Replicates, alpha: float, tolerance: Tolerance, *, known_at: float | None = None
+) -> tuple[Interval, ...]:
     """Return the sizes that a verdict rests on, of every strong test function, with intervals that hold jointly.
 
     Whether a size is in tolerance is decided on an interval of its own, each end of which is missed with probability
     alpha: "all of them are small" is false only if one of them is not, and that one is missed with probability alpha.
+    Whether one is clearly too large is decided on an interval each end of which is missed with probability
+    ``known_at``, twice alpha if left out.
     """
+    clearly = 2 * alpha if known_at is None else known_at
     columns = strong_columns(replicates)
     # Spread, bias and coverage hold jointly at 1 - alpha; so do the distances, strong and weak.
     # Bonferroni, because the three depend on each other in a way that changes with the error.
@@ -127,14 +132,14 @@ def judged(replicates: Replicates, alpha: float, tolerance: Tolerance) -> tuple[
         if outcomes_of(column):
             rows += _of_outcomes(column, alpha, (jointly, of_distance), tolerance)
             continue
-        jointly_known, certifying, known = _sizes_at(column, (jointly, of_distance), _ends(alpha), _ends(2 * alpha))
+        jointly_known, certifying, known = _sizes_at(column, (jointly, of_distance), _ends(alpha), _ends(clearly))
         if column.lost:
-            (known,) = _sizes_at(column.without_losses(), _ends(2 * alpha))
+            (known,) = _sizes_at(column.without_losses(), _ends(clearly))
         for m, one, other in zip(jointly_known, certifying, known, strict=True):
             is_in = within(one, other, tolerance)
             # Whether probabilities of few values are right does not show in spread and bias of ranks.
             rows.append(replace(m, f=column.name, within="open" if column.few_valued and is_in == "yes" else is_in))
-    of_all = [*joint.sizes(replicates, alpha), *averages.sizes(replicates, alpha)]
+    of_all = [*joint.sizes(replicates, alpha, clearly), *averages.sizes(replicates, alpha, clearly)]
     return (*rows, *(replace(m, within=within(one, other, tolerance)) for m, one, other in of_all))
 
 

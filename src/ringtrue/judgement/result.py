@@ -143,6 +143,8 @@ class Result:
         it.
     test
         The uniformity test that was asked for.
+    stopped
+        Why a run with ``until=`` or ``max_seconds=`` ended: "evidence", "certified", "max_n" or "max_seconds".
     """
 
     verdict: Verdict
@@ -158,6 +160,33 @@ class Result:
     suspicions: tuple[str, ...] = ()
     look: Look = field(default_factory=Look)
     test: str = "combination"
+    stopped: str = ""
+
+    @cached_property
+    def _followed(self) -> Any:
+        from .anytime import follow
+
+        return follow(self.replicates)
+
+    @property
+    def evalue(self) -> float:
+        """The evidence against calibration over replicates in their order: 20 is as much as p = 0.05, at any time."""
+        return float(self._followed.evalue)
+
+    @property
+    def anytime_pvalue(self) -> float:
+        """A p-value that holds whenever one looks, and at any n that was chosen by looking at it."""
+        return float(self._followed.pvalue)
+
+    def sequences(self, f: str) -> dict[str, list[tuple[int, Interval]]]:
+        """Return how the sizes of a test function came to be known: (n, interval) by the name of the size.
+
+        The intervals hold at all n together; :func:`ringtrue.plots.sequences` draws them.
+        """
+        from .anytime import sequences
+
+        self[f]  # says which there are
+        return sequences(self.replicates, f, alpha=self.spent, tolerance=self.tolerance)
 
     @cached_property
     def diagnostics(self) -> Any:
@@ -248,6 +277,8 @@ class Result:
                 "tests": [asdict(row) for row in self.tests],
                 "measures": [as_row(row) for row in self.measures],
                 "resolution": asdict(self.resolution),
+                "anytime": self.look.anytime,
+                "stopped": self.stopped,
                 "n": ran.n,
                 "seed": ran.seed,
                 "alpha": self.alpha,
@@ -267,7 +298,8 @@ class Result:
         hidden = self._hidden()
         tests = [row for row in self.tests if row.f not in hidden]
         sizes = [row for row in self.measures if row.f not in hidden]
-        parts = [self.sentence, tests_table(tests), measures_table(sizes, self.spent), self._footer(len(hidden))]
+        table = measures_table(sizes, self.spent, over_time=self.look.anytime)
+        parts = [self.sentence, tests_table(tests), table, self._footer(len(hidden))]
         return "\n\n".join(part for part in parts if part)
 
     def _hidden(self) -> set[str]:
@@ -299,6 +331,10 @@ class Result:
         lines = [rest] if hidden else []
         lines += [f"n = {self.replicates.n}, seed = {self.replicates.seed}, alpha = {self.alpha:g}"]
         lines += [said] if (said := self.look.said(self.alpha)) else []
+        if self.look.anytime:
+            lines.append(
+                f"E = {self.evalue:.3g} now; the p-value is 1 over the largest that E was at any n, which any n may be."
+            )
         if self.measures:
             lines.append(str(self.resolution))
         for cause, count, failure in self.replicates.causes():
@@ -325,7 +361,7 @@ def tests_table(rows: Sequence[TestRow]) -> str:
     return table(cells, right={3, 4, 5})
 
 
-def measures_table(rows: Sequence[Interval], alpha: float) -> str:
+def measures_table(rows: Sequence[Interval], alpha: float, *, over_time: bool = False) -> str:
     """Return the sizes as a table of text."""
     if not rows:
         return ""
@@ -343,9 +379,10 @@ def measures_table(rows: Sequence[Interval], alpha: float) -> str:
                 row.within,
             )
         )
+    looks = "\n* at all looks together," if over_time else "\n*"
     return (
         table(cells, right={2, 4})
-        + "\n* simultaneous over test functions and measures, those of the joint law among themselves, but for"
+        + f"{looks} simultaneous over test functions and measures, those of the joint law among themselves, but for"
         + "\ncontraction and skill: each alone. In tolerance:"
         + f"\nyes if an interval of its own is, each end of which is missed with probability {alpha:g}; no if the"
         + "\nestimate is outside and clearly more than two thirds of what is tolerated"

@@ -156,14 +156,28 @@ def rejecting(found: Sequence[Evidence], alpha: float) -> list[TestRow]:
 def decide(
     found: Sequence[Evidence], alpha: float, measures: Sequence[Interval], replicates: Replicates, tolerance: Tolerance
 ) -> Verdict:
+    """Return the verdict on tests for one n, and sizes."""
+    rows = rejecting(found, alpha) if overall(found) <= alpha else None
+    return weighed(rows, measures, replicates, tolerance)
+
+
+def weighed(
+    rows: Sequence[TestRow] | None, measures: Sequence[Interval], replicates: Replicates, tolerance: Tolerance
+) -> Verdict:
     """Return the verdict on evidence and sizes.
 
     An error is called if there is evidence of it and it is large, or no size tells how large it is. For a certificate
     all sizes of the user's parameters must be small, and all that describe an error that a test has found.
+
+    Parameters
+    ----------
+    rows
+        The tests that reject, none of them if only all together do; None if there is no evidence.
+    measures, replicates, tolerance
+        The sizes, what they are of, and how large they may be.
     """
     size = certificate(measures, replicates)
-    if overall(found) <= alpha:
-        rows = rejecting(found, alpha)
+    if rows is not None:
         # Without a single rejecting row the joint test alone rejected, and nothing says what it saw.
         if not rows or any(not excused(row, measures, replicates, tolerance) for row in rows):
             return Verdict.MISCALIBRATED

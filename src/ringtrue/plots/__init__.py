@@ -11,6 +11,7 @@ from .correlograms import correlogram
 from .estimates import recovery, z_contraction
 from .fits import diagnostics
 from .forests import caterpillar, forest
+from .looks import evidence, sequences
 from .maps import coverage_map
 from .outputs import data_averaged, scatter_matrix
 from .overview import plot
@@ -28,6 +29,7 @@ __all__ = [
     "diagnostics",
     "ecdf",
     "ecdf_difference",
+    "evidence",
     "forest",
     "local",
     "pit_histogram",
@@ -36,6 +38,7 @@ __all__ = [
     "recovery",
     "reliability",
     "scatter_matrix",
+    "sequences",
     "sweep_lines",
     "z_contraction",
 ]

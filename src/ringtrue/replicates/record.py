@@ -84,10 +84,11 @@ class Asked:
 
 @dataclass(frozen=True)
 class Stored:
-    """The file that replicates came from, and how many times its run had been looked at when they were read."""
+    """The file that replicates came from, how often its run had been looked at then, and how many it shall have."""
 
     path: str
     looks: int
+    n: int
 
 
 @dataclass(frozen=True)

@@ -252,6 +252,8 @@ def blind_spots(result: Result) -> list[str]:
 def _untested(result: Result) -> Iterator[str]:
     for level in chain():
         lacks = level.lacks(result.replicates.header)
+        if lacks and result.look.anytime and level.sees is None and level.share is None:
+            lacks = f"whether {level.null}: that is tested for one n only"
         if level.name not in result.levels and lacks:
             yield f"Level {level.name}, not tested: {lacks}."
 

@@ -46,6 +46,10 @@ _HOW = {
     "diagnostics": "A diagnostic of every fit, against the true value of what tells flagged fits (diamonds) best "
     "from others. In order: the points on the right side of the dashed limit, if there is one.",
     "caterpillar": "The spread factor of the test functions, those with most evidence first. Calibrated: 1.",
+    "evidence": "The evidence E against calibration over replicates, on a logarithm. A calibrated procedure ever "
+    "crosses the dashed line with probability alpha at most, however often one looks.",
+    "sequences": "How well a size was known after so many replicates; intervals hold at all n together. Grey: what is "
+    "tolerated.",
 }
 
 
@@ -59,6 +63,8 @@ _TITLES = {
     "data_averaged": "Outputs averaged over data against the belief",
     "diagnostics": "Diagnostic of single fits",
     "caterpillar": "Spread factors of the test functions",
+    "evidence": "Evidence over replicates",
+    "sequences": "Sizes over replicates",
 }
 
 
@@ -111,6 +117,22 @@ def overview(result: Result) -> list[Picture]:
         known = [k for k in order if np.isfinite(values[ran.rows, k]).any()]
         if known:
             found.append(_picture(kind, result, ran.functions[known[0]].name, mark="all"))
+    return [*_over_time(result), *found] if result.look.anytime else found
+
+
+def _over_time(result: Result) -> list[Picture]:
+    """Return how evidence grew, and how the sizes of the first test function that has any came to be known."""
+    found = []
+    if result.levels:
+        words = Words(_TITLES["evidence"], _HOW["evidence"])
+        svg = as_svg(partial(plots.evidence, result), mark="all-evidence", words=words)
+        found.append(Picture(svg, _HOW["evidence"], wide=False))
+    sized = dict.fromkeys((row.f, row.name) for row in result.measures if row.name in ("spread", "bias"))
+    for name, size in list(sized)[:2]:
+        words = Words(f"{_TITLES['sequences']}: {size} of {short(name)}", _HOW["sequences"])
+        draw = partial(plots.sequences, result, name, sizes=(size,))
+        svg = as_svg(draw, mark=f"all-sequences-{size}", words=words)
+        found.append(Picture(svg, _HOW["sequences"], wide=False))
     return found
 
 

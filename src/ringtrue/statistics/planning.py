@@ -111,6 +111,11 @@ class Certificate:
         return f"{self.n:.0f} replicates certify a calibrated procedure with probability {_CHANCE:g} (alone: {asked})"
 
 
+#: Evidence that may be looked at all the time needs so many times the replicates of a test for one n, for the same
+#: chance of seeing an error: 1.6 to 1.8 for spreads, biases and shapes (benchmarks/sequential.py).
+OVER_TIME = 1.8
+
+
 def plan(
     *,
     spread: float | None = None,

@@ -35,20 +35,20 @@ def _numbers(path: Path) -> list[tuple[str, str]]:
 
 
 def test_what_is_another_look(tmp_path: Path) -> None:
-    """More replicates, others, another test or another test function is a new look; the same again is the old one."""
+    """More replicates are judged over time, which is one look; others, another test or function are new ones."""
     path = tmp_path / "run.db"
     assert rt.judge(_run(path, keep="draws")).look == Look(1, 1)
     assert rt.judge(load(path)).look == Look(1, 1)
     assert rt.judge(load(path), tolerance=rt.Tolerance(spread=0.2), alpha=0.01).look == Look(1, 1)
-    assert rt.judge(_run(path, 150, keep="draws")).look == Look(2, 2)
+    assert rt.judge(_run(path, 150, keep="draws")).look == Look(2, 2, anytime=True)
     whole = load(path)
-    assert rt.judge(whole.part(0, 100)).look == Look(1, 2)
-    assert rt.judge(whole.part(50, 150)).look == Look(3, 3)
-    assert rt.judge(whole.pick(slice(25, 125))).look == Look(4, 4)
-    assert rt.judge(whole, test="ks").look == Look(5, 5)
-    assert rt.judge(whole.about([0])).look == Look(6, 6)
-    assert rt.judge(recompute(path, f={"square": lambda t: t**2})).look == Look(7, 7)
-    assert rt.judge(whole).look == Look(2, 7)
+    assert rt.judge(whole.part(0, 120)).look == Look(2, 2, anytime=True)
+    assert rt.judge(whole.part(50, 150)).look == Look(3, 3, anytime=True)
+    assert rt.judge(whole.pick(slice(25, 125))).look == Look(4, 4, anytime=True)
+    assert rt.judge(whole, test="ks").look == Look(2, 4, anytime=True)
+    assert rt.judge(whole.about([0])).look == Look(5, 5, anytime=True)
+    assert rt.judge(recompute(path, f={"square": lambda t: t**2})).look == Look(6, 6, anytime=True)
+    assert rt.judge(whole).look == Look(2, 6, anytime=True)
     assert rt.judge(replace(whole, stored=None)).look == Look()
 
 
@@ -64,8 +64,8 @@ def test_looks_at_an_unfinished_run_count(tmp_path: Path) -> None:
     path = tmp_path / "run.db"
     _run(path, 200, shard=(0, 2))
     with Store.read(path) as store:
-        assert rt.judge(store.replicates(n=store.prefix())).look == Look(1, 1)
-    assert rt.judge(_run(path, 200)).look == Look(2, 2)
+        assert rt.judge(store.replicates(n=store.prefix())).look == Look(1, 1, anytime=True)
+    assert rt.judge(_run(path, 200)).look == Look(1, 1, anytime=True)
 
 
 def _without_looks(path: Path) -> None:
@@ -100,12 +100,11 @@ def test_a_look_that_cannot_be_written_is_judged_as_the_next(tmp_path: Path, mon
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     result = rt.judge(ran)
-    assert rt.judge(ran.part(0, 100)).look == Look(1, 1)
     other.close()
     assert (result.look.number, result.look.known) == (2, 2)
     says(result.notes[0], "could not be written down", "locked by another program")
     assert len(_numbers(path)) == 1
-    assert rt.judge(ran).look == Look(2, 2)
+    assert rt.judge(ran).look == Look(2, 2, anytime=True)
 
 
 def test_a_file_that_is_gone_costs_no_judgement(tmp_path: Path) -> None:
@@ -129,7 +128,7 @@ def test_a_writer_keeps_the_looks_of_others(tmp_path: Path) -> None:
         store.add_reference(store.reference_count, fresh)
         rt.judge(ran.part(0, 50))
         store.add_reference(store.reference_count, fresh)
-    assert _numbers(path) == [("100", "combination"), ("50", "combination")]
+    assert _numbers(path) == [("100", "combination"), ("50", "over time")]
 
 
 def _mark(path: Path) -> dict[str, str]:
@@ -165,26 +164,26 @@ def test_merged_and_repaired_files_keep_looks(tmp_path: Path) -> None:
     """The looks of all shares are looks at the whole, and a repair forgets none."""
     shares = [tmp_path / f"{i}.db" for i in range(2)]
     parts = [_run(share, shard=(i, 2)) for i, share in enumerate(shares)]
-    assert [rt.judge(part).look for part in parts] == [Look(1, 1)] * 2
+    assert [rt.judge(part).look for part in parts] == [Look(1, 1, anytime=True), Look(1, 1)]
     merge(shares, tmp_path / "whole.db")
-    assert rt.judge(load(tmp_path / "whole.db")).look == Look(3, 3)
+    assert rt.judge(load(tmp_path / "whole.db")).look == Look(1, 2, anytime=True)
     repair(tmp_path / "whole.db", tmp_path / "saved.db")
-    assert rt.judge(load(tmp_path / "saved.db")).look == Look(3, 3)
+    assert rt.judge(load(tmp_path / "saved.db")).look == Look(1, 2, anytime=True)
 
 
-def _looks_of(path: Path, sizes: list[int]) -> list[int]:
+def _looks_of(path: Path, tests: list[str]) -> list[int]:
     whole = load(path)
-    return [rt.judge(whole.part(0, n)).look.number for n in sizes]
+    return [rt.judge(whole, test=test).look.number for test in tests]
 
 
 @pytest.mark.process
 def test_processes_that_look_at_once_are_all_counted(tmp_path: Path) -> None:
-    """Two processes that look at different replicates get different numbers, and the same one for the same."""
+    """Two processes that look with different tests get different numbers, and the same one for the same."""
     path = tmp_path / "run.db"
     _run(path)
-    sizes = [[60, 70, 80, 100], [65, 75, 85, 100]]
+    tests = [["combination", "ks", "kuiper"], ["cook", "ecdf_gamma", "kuiper"]]
     with ProcessPoolExecutor(2) as pool:
-        first, second = pool.map(_looks_of, [path, path], sizes)
+        first, second = pool.map(_looks_of, [path, path], tests)
     assert first[-1] == second[-1]
-    assert sorted({*first, *second}) == [1, 2, 3, 4, 5, 6, 7]
-    assert len(_numbers(path)) == 7
+    assert sorted({*first, *second}) == [1, 2, 3, 4, 5]
+    assert len(_numbers(path)) == 5

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from ringtrue.statistics.sequential import Bets, Grouped, Scores, eprocess, follow, log_evalues, looks_up_to
+from ringtrue.statistics.sequential import Bets, Blocks, Grouped, Scores, eprocess, follow, log_evalues, looks_up_to
 from ringtrue.values import Floats
 from tests.builders import refusal, says
 
@@ -246,3 +246,15 @@ def test_what_does_not_fit_is_refused() -> None:
     says(refusal(lambda: log_evalues([10], draws=9)), r"0\.\.9")
     says(refusal(lambda: log_evalues([math.nan])), "nan", "lost=")
     says(refusal(lambda: log_evalues([0.5], draws=9)), "fractions")
+
+
+def test_blocks_count_when_they_are_complete() -> None:
+    """k p^(k - 1) has mean 1 over uniform p, by quadrature; a block is worth nothing before its last replicate."""
+    for k in eprocess._POWERS:
+        assert integrate.quad(lambda p, k=k: k * p ** (k - 1), 0, 1)[0] == pytest.approx(1.0, abs=1e-6)
+    found = follow([Blocks(np.array([0.001, 0.5]), 3, 7)])
+    one, both = (
+        np.log(np.mean([np.prod([k * p ** (k - 1) for p in ps]) for k in (0.1, 0.3, 0.6)]))
+        for ps in ([0.001], [0.001, 0.5])
+    )
+    np.testing.assert_allclose(found.log_evalues, [0, 0, one, one, one, both, both])

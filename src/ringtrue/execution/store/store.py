@@ -342,7 +342,7 @@ class Store:
             for part in self._contents.parts(self.header, start, last):
                 whole.add(part)
             found = whole.replicates(self.reference(min(self.reference_count, last)))
-            return replace(found, stored=Stored(str(self.path), len(self._meta.looks)))
+            return replace(found, stored=Stored(str(self.path), len(self._meta.looks), self.n))
 
     def _refuse_gaps(self, start: int, stop: int) -> None:
         gaps = self.missing(start, stop)

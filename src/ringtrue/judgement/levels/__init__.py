@@ -23,6 +23,7 @@ from ...streams import Streams
 from ...values import Floats
 from .. import chains, groups, outcomes
 from ..column import Column, columns_of
+from ..processes import Line, lines_of
 
 if TYPE_CHECKING:
     from ..sentences.verdicts import Findings
@@ -103,6 +104,11 @@ class Level:
         columns = [] if self.sees is None else columns_of(replicates, self.sees)
         rows = [test_column(self.name, column, test) for column in columns]
         return combined(self.name, rows, weights=self.weights(columns)) if rows else None
+
+    def followed(self, replicates: Replicates) -> list[Line]:
+        """Return the test functions whose evidence can be followed over replicates, with their shares of the level."""
+        columns = [] if self.sees is None else columns_of(replicates, self.sees)
+        return lines_of(self.name, columns, self.weights(columns)) if columns else []
 
     def lacks(self, header: Header) -> str | None:
         """Return what a run lacks that did not test it; None if it could not have."""

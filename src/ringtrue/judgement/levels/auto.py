@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...replicates.record import Replicates
-from ...statistics import combining, planning
+from ...statistics import combining, matched, planning
 from ...statistics.effects import Interval
 from .. import joint
+from ..processes import Line
 from . import Evidence, Level, TestRow
 
 if TYPE_CHECKING:
@@ -42,6 +43,19 @@ class Auto(Level):
         both = [(row, _OWN) for row in own.rows] + [(row, 1 - _OWN) for row in rows]
         return Evidence(self.name, tuple(replace(row, adjusted=min(1.0, row.adjusted / w)) for row, w in both), total)
 
+    def followed(self, replicates: Replicates) -> list[Line]:
+        """Return every function that sees the output, and the joint law of all entries, in blocks of replicates."""
+        own = super().followed(replicates)
+        blocks = joint.blocks(replicates)
+        if blocks is None:
+            return own
+        mine = 1 - _OWN if own else 1.0
+        names, shares = joint.names_of_rows(replicates), matched.SHARES
+        return [replace(line, share=_OWN * line.share) for line in own] + [
+            Line(self.name, names[kind], kind, f"blocks of {joint.BLOCK}", mine * share, process)
+            for kind, share, process in zip(joint.KINDS, shares, blocks, strict=True)
+        ]
+
     def sizes(self, row: TestRow, measures: Sequence[Interval]) -> list[Interval]:
         """Return errors of correlation, or the distance of energies or depths; other functions have no size here."""
         if row.kind == joint.CORRELATIONS:
@@ -58,7 +72,7 @@ class Auto(Level):
 
 def _joint_rows(level: str, found: joint.Members) -> tuple[TestRow, ...]:
     """Return one row for each test of the joint law; all hold over the three of them."""
-    titles, test = found.names_of_rows(), found.tested
+    titles, test = joint.names_of_rows(found.replicates), found.tested
     return tuple(
         TestRow(level, titles[kind], "randomised labels", statistic, p, p, found.route, found.n, kind)
         for kind, statistic, p in zip(joint.KINDS, test.statistics, test.adjusted, strict=True)

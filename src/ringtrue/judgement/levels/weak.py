@@ -14,6 +14,7 @@ from ...statistics.effects import Interval
 from ...values import Floats
 from .. import averages, groups
 from ..column import Column, column_named, columns_of, strong_columns
+from ..processes import Line, against_belief
 from . import Evidence, Level, TestRow, combined, row_of, stream, uniform
 
 if TYPE_CHECKING:
@@ -66,6 +67,14 @@ class Weak(Level):
         if not every:
             return Evidence(self.name, (), 1.0, tuple(notes))
         return combined(self.name, every, notes, weights=None if found is None else _shares(len(rows), len(joint)))
+
+    def followed(self, replicates: Replicates) -> list[Line]:
+        """Return every function of theta alone whose law under the belief is known, at one draw of each output."""
+        known = [column for column in strong_columns(replicates) if column.weak is not None]
+        return [
+            Line(self.name, one.name, one.kind, "one draw of each output", 1 / len(known), against_belief(one))
+            for one in known
+        ]
 
     def lacks(self, header: Header) -> str | None:
         """Return what a run lacks; given observed data the belief is the procedure's own output, so there is none."""

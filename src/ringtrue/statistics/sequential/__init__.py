@@ -4,21 +4,22 @@ Replicates must come in an order that was fixed before they were computed, such 
 first are no such order: they are the quick ones, and how long a replicate takes may depend on its data.
 """
 
-from .eprocess import Bets, Evidence, Grouped, Process, Ranks, Scores, State, follow, log_evalues, looks_up_to
-from .sequences import Sizes, confidence_sequences, intersections
+from .eprocess import Bets, Blocks, Evidence, Grouped, Process, Ranks, Scores, State, follow, log_evalues, looks_up_to
+from .sequences import intersections, level, radius
 
 __all__ = [
     "Bets",
+    "Blocks",
     "Evidence",
     "Grouped",
     "Process",
     "Ranks",
     "Scores",
-    "Sizes",
     "State",
-    "confidence_sequences",
     "follow",
     "intersections",
+    "level",
     "log_evalues",
     "looks_up_to",
+    "radius",
 ]

@@ -36,6 +36,8 @@ _FAMILIES = (0.6, 0.3, 0.1)
 
 # |z| beyond this is an infinity that arithmetic happened to keep.
 _HUGE = 1e30
+# Powers of p-values of blocks, and the least p-value that is told from 0.
+_POWERS, _TINY = (0.1, 0.3, 0.6), 1e-300
 # Looked at after each of so many replicates.
 _EACH = 200
 # Numbers held at once, and rows that are added up, or multiplied, in one go.
@@ -305,6 +307,30 @@ class Bets:
 
 
 @dataclass(frozen=True, eq=False)
+class Blocks:
+    """Valid p-values of blocks of replicates that follow each other, each from its own replicates and labels.
+
+    A p-value is worth k p^(k - 1), the mean of which is at most 1, for three k; it counts when its block is complete.
+    """
+
+    pvalues: Floats
+    size: int
+    n: int
+
+    @property
+    def log_weights(self) -> Floats:
+        """The logarithms of the weights of alternatives: equal ones."""
+        return np.full(len(_POWERS), -math.log(len(_POWERS)))
+
+    def sums(self, edges: Ints) -> Floats:
+        """Return what complete blocks are worth, added up between edges."""
+        k = np.array(_POWERS)
+        gains = np.log(k) + np.log(np.maximum(self.pvalues, _TINY))[:, None] * (k - 1)
+        total = np.concatenate([np.zeros((1, len(k))), np.cumsum(gains, axis=0)])
+        return np.asarray(np.diff(total[np.asarray(edges) // self.size], axis=0))
+
+
+@dataclass(frozen=True, eq=False)
 class Grouped:
     """Groups of replicates that may depend on each other in any way: each is worth the mean of its members.
 
@@ -421,6 +447,7 @@ def follow(
     weights: ArrayLike | None = None,
     looks: ArrayLike | None = None,
     state: State | None = None,
+    before: int = 0,
 ) -> Evidence:
     """Follow the evidence of several test functions over replicates.
 
@@ -432,8 +459,8 @@ def follow(
         Of the test functions; equal ones if left out. E is the average with these weights.
     looks : array_like of int, optional
         After how many of these replicates to look, rising; after each if left out. Those behind the last do not count.
-    state : State, optional
-        That of replicates before these.
+    state, before : State and int, optional
+        Where the evidence stood after how many of these replicates, to go on from there.
 
     Examples
     --------
@@ -446,8 +473,8 @@ def follow(
     at = state or State(tuple(one.log_weights for one in processes), 0.0, np.zeros(k))
     if len(at.log_weights) != k:
         raise InvalidStudy(f"a state of {len(at.log_weights)} test functions arrived for values of {k}.")
-    where = np.arange(1, n + 1) if looks is None else np.asarray(looks, np.int64)
-    ends = [_walk(one, start, where) for one, start in zip(processes, at.log_weights, strict=True)]
+    where = np.arange(before + 1, n + 1) if looks is None else np.asarray(looks, np.int64)
+    ends = [_walk(one, start, where, before) for one, start in zip(processes, at.log_weights, strict=True)]
     single = np.stack([found for found, _ in ends], axis=1)
     total = np.asarray(special.logsumexp(single, b=shares, axis=1)) if len(where) else np.empty(0)
     maxima = np.maximum.accumulate(np.maximum(total, at.log_maximum))
@@ -456,9 +483,9 @@ def follow(
     return Evidence(total, maxima, after, shares, where, single)
 
 
-def _walk(process: Process, start: Floats, looks: Ints) -> tuple[Floats, Floats]:
+def _walk(process: Process, start: Floats, looks: Ints, before: int) -> tuple[Floats, Floats]:
     """Return log E of one test function at each look, and the log weights after the last."""
-    found, at, before = np.empty(len(looks)), start, 0
+    found, at = np.empty(len(looks)), start
     step = max(1, _CHUNK // len(start))
     for i in range(0, len(looks), step):
         part = looks[i : i + step]
@@ -491,10 +518,12 @@ def log_evalues(
     draws : int or sequence of K, optional
         The number of draws that truths were ranked among, at most 2000; None where values are z. More draws, or unequal
         numbers of them, are spread over their cells and given as z, which holds as well.
-    weights, looks, state
+    weights, looks
         As in :func:`follow`.
     lost : array_like of bool, shape (n,), optional
         Which replicates were lost: their values are not looked at, and E holds whatever they would have been.
+    state : State, optional
+        That of replicates before these.
 
     Examples
     --------

@@ -1,0 +1,118 @@
+"""Run until decided: when replicates are enough for a verdict that holds although the run stopped for it.
+
+It sees replicates in the order of their numbers and looks at fixed numbers of them, so that where a run stops is a
+function of its replicates alone: workers, interruptions and the size of tasks change nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import InvalidStudy
+from ..replicates.record import KEPT, Replicates, join
+from ..statistics.sequential import State
+from . import anytime
+from .column import columns_of
+from .looks import Look
+from .verdict import Tolerance, Verdict, weighed
+
+#: Sizes are certified from here on.
+_CERTIFIED = 100
+
+
+def next_look(n: int, unit: int = 1) -> int:
+    """Return after how many replicates to look next, whole groups of them.
+
+    Every five up to a hundred, every ten up to two hundred, then every twentieth part more, from two thousand on every
+    tenth, and from ten thousand on every quarter.
+
+    Examples
+    --------
+    >>> next_look(0), next_look(40), next_look(100), next_look(1000), next_look(20_000)
+    (5, 45, 110, 1050, 25000)
+    """
+    groups = n // unit
+    if groups < 200:
+        return unit * (groups + (5 if groups < 100 else 10))
+    return unit * (groups + groups // (20 if groups < 2000 else 10 if groups < 10_000 else 4))
+
+
+class Decided:
+    """Says how many replicates are enough for a verdict.
+
+    Parameters
+    ----------
+    alpha, tolerance
+        As in :func:`~ringtrue.judge`.
+    store
+        The file that the run is kept in, if it is: other looks at it have a part of alpha.
+    """
+
+    def __init__(self, *, alpha: float, tolerance: Tolerance, store: Any = None) -> None:
+        self.alpha, self.tolerance, self._store = alpha, tolerance, store
+        self._parts: list[Replicates] = []
+        self._n, self._look = 0, 0
+        self._state: State | None = None
+        self._followed, self._routes = 0, ""
+        self._blocks: dict[int, tuple[float, ...]] = {}
+
+    def __call__(self, record: Replicates) -> int | None:
+        """Look at the next replicates, and return how many of all are enough; None if they are not."""
+        if not self._parts:
+            anytime.need_fixed_functions(record)
+            self.alpha = Look(self._number(record), anytime=True).of(self.alpha)
+        # Draws that are kept are of no use here.
+        arrays = {name: array for name, array in record.arrays.items() if not name.startswith(KEPT)}
+        self._parts.append(replace(record, arrays=arrays))
+        self._n += record.n
+        unit = record.header.datasets
+        while (look := next_look(self._look, unit)) <= self._n:
+            self._look = look
+            if self._enough(self._prefix(look)):
+                return look
+        return None
+
+    def _number(self, record: Replicates) -> int:
+        """Return which look at the run the verdict will be; 0 if it is kept nowhere."""
+        if self._store is None:
+            return 0
+        from ..execution.store.looks import number_over_time
+
+        return number_over_time(Path(self._store), record)
+
+    def _prefix(self, n: int) -> Replicates:
+        found = join(self._parts, stop=n)
+        if found.n > n:
+            found = found.part(found.first, found.first + n)
+        vars(found)["_blocks"] = self._blocks  # what was found of blocks stays
+        return found
+
+    def _enough(self, prefix: Replicates) -> bool:
+        """Whether these replicates have a verdict."""
+        if prefix.lost == prefix.n:
+            return False
+        evidence = self._follow(prefix)
+        evident = evidence.pvalue <= self.alpha
+        if not evident and prefix.n < _CERTIFIED:
+            return False
+        rows = anytime.rejecting(evidence, self.alpha) if evident else None
+        sizes = anytime.sizes(prefix, self.alpha, self.tolerance)
+        return weighed(rows, sizes, prefix, self.tolerance) is not Verdict.INCONCLUSIVE
+
+    def _follow(self, prefix: Replicates) -> anytime.Followed:
+        """Follow the evidence from where it stood, or from the start if replicates have a new form."""
+        routes = " ".join(column.route for column in columns_of(prefix))
+        if routes != self._routes:
+            self._state, self._followed, self._routes = None, 0, routes
+        found = anytime.follow(prefix, state=self._state, before=self._followed)
+        if len(found.looks):
+            self._state, self._followed = found.state, int(found.looks[-1]) // prefix.header.datasets
+        return found
+
+
+def need_until(until: object) -> None:
+    """Refuse what is no rule to stop by."""
+    if until != "decided":
+        raise InvalidStudy(f"until must be 'decided', but {until!r} arrived; for a fixed number of replicates pass n=.")
