@@ -1,8 +1,8 @@
 """Evidence at any time: false alarms, stopping times, and sequences that ever miss.
 
-``python -m benchmarks.sequential [--runs 2000] [--only null|stops|sequences|decided|cost]``. The evidence is looked at after every
-replicate up to n = 2000 (threshold 20), on exact positions and on ranks; means of stopping times are of all runs, to a
-limit that next to none reaches. Sequences are looked at from n = 100 to 5000, at 5 %, in a quarter of the runs.
+``python -m benchmarks.sequential [--runs 2000] [--only null|stops|sequences|decided|cost]``. The evidence is looked at
+after every replicate up to n = 2000 (threshold 20), on exact positions and on ranks; means of stopping times are of all
+runs, to a limit that next to none reaches. Sequences are looked at from n = 100 to 5000, at 5 %, in a quarter of runs.
 """
 
 import argparse
@@ -148,15 +148,16 @@ def _checked(s: float, b: float, seed: int) -> tuple[rt.Verdict, int]:
 def cost(n: int = 100_000) -> None:
     """Print what looking costs a run of trivial replicates."""
     each = (
-        min(_timed(lambda: rt.run(rt.Normal(0, 1), _noisy, _posterior, n=2000, progress=False)) for _ in range(3))
-        / 2000
+        min(_timed(lambda: rt.run(rt.Normal(0, 1), _noisy, _posterior, n=20_000, progress=False)) for _ in range(3))
+        / 20_000
     )
     whole = rt.run(rt.Normal(0, 1), _noisy_batch, _posterior, n=n, batch=n, progress=False)
     rule = Decided(alpha=1e-9, tolerance=rt.Tolerance(spread=1e-3, bias=1e-3, coverage=1e-3))  # never decided
     step = 20_000 // 50
     looking = _timed(lambda: [rule(whole.part(k, min(k + step, n))) for k in range(0, n, step)])
     print(
-        f"looking at {n} replicates: {1e6 * looking / n:.2f} of {1e6 * each:.1f} us a replicate, {looking / n / each:.1%}"
+        f"looking at {n} replicates: {1e6 * looking / n:.2f} us a replicate, {looking / n / each:.1%} of the "
+        f"{1e6 * each:.1f} that it takes"
     )
 
 

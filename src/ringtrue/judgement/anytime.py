@@ -101,7 +101,7 @@ def follow(replicates: Replicates, *, state: State | None = None, before: int = 
         before=before,
     )
     rows = [_row(line, found, k, replicates) for k, line in enumerate(every)]
-    ended = [_level(name, every, rows, found) for name in dict.fromkeys(line.level for line in every)]
+    ended = [_level(name, rows) for name in dict.fromkeys(line.level for line in every)]
     wide = replicates.n // n  # groups have as many replicates each
     return Followed(tuple(ended), found.looks * wide, found.log_evalues, found.state)
 
@@ -114,7 +114,7 @@ def _row(line: Line, found: sequential.Evidence, k: int, replicates: Replicates)
     return TestRow(line.level, line.f, "log E", now, p, adjusted, line.route, replicates.n, line.kind)
 
 
-def _level(name: str, every: Sequence[Line], rows: Sequence[TestRow], found: sequential.Evidence) -> Evidence:
+def _level(name: str, rows: Sequence[TestRow]) -> Evidence:
     """Return the evidence of a level: at least what its best test function has, adjusted."""
     mine = tuple(row for row in rows if row.level == name)
     return Evidence(name, mine, min(row.adjusted for row in mine))
@@ -131,9 +131,12 @@ def rejecting(followed: Followed, alpha: float) -> list[TestRow]:
     return [row for p, row in every if p <= alpha] or [min(every, key=lambda pair: pair[0])[1]]
 
 
-def sizes(replicates: Replicates, alpha: float, tolerance: Tolerance) -> tuple[Interval, ...]:
+def sizes(
+    replicates: Replicates, alpha: float, tolerance: Tolerance, *, certificate_only: bool = False
+) -> tuple[Interval, ...]:
     """Return the sizes of a verdict with intervals that hold at all looks together."""
-    return measures.judged(replicates, level(replicates, alpha), tolerance, known_at=_CLEARLY * alpha)
+    at, clearly = level(replicates, alpha), _CLEARLY * alpha
+    return measures.judged(replicates, at, tolerance, known_at=clearly, certificate_only=certificate_only)
 
 
 def level(replicates: Replicates, alpha: float) -> float:

@@ -111,14 +111,20 @@ def sizes(column: Column, *, confidence: float, of_distance: float | None = None
 
 
 def judged(
-    replicates: Replicates, alpha: float, tolerance: Tolerance, *, known_at: float | None = None
+    replicates: Replicates,
+    alpha: float,
+    tolerance: Tolerance,
+    *,
+    known_at: float | None = None,
+    certificate_only: bool = False,
 ) -> tuple[Interval, ...]:
     """Return the sizes that a verdict rests on, of every strong test function, with intervals that hold jointly.
 
     Whether a size is in tolerance is decided on an interval of its own, each end of which is missed with probability
     alpha: "all of them are small" is false only if one of them is not, and that one is missed with probability alpha.
     Whether one is clearly too large is decided on an interval each end of which is missed with probability
-    ``known_at``, twice alpha if left out.
+    ``known_at``, twice alpha if left out. If only a certificate is wanted, sizes that only describe errors are not
+    computed.
     """
     clearly = 2 * alpha if known_at is None else known_at
     columns = strong_columns(replicates)
@@ -132,13 +138,16 @@ def judged(
         if outcomes_of(column):
             rows += _of_outcomes(column, alpha, (jointly, of_distance), tolerance)
             continue
-        jointly_known, certifying, known = _sizes_at(column, (jointly, of_distance), _ends(alpha), _ends(clearly))
+        confidences = ((jointly, of_distance), _ends(alpha), _ends(clearly))
+        jointly_known, certifying, known = _sizes_at(column, *confidences, distances=not certificate_only)
         if column.lost:
-            (known,) = _sizes_at(column.without_losses(), _ends(clearly))
+            (known,) = _sizes_at(column.without_losses(), _ends(clearly), distances=not certificate_only)
         for m, one, other in zip(jointly_known, certifying, known, strict=True):
             is_in = within(one, other, tolerance)
             # Whether probabilities of few values are right does not show in spread and bias of ranks.
             rows.append(replace(m, f=column.name, within="open" if column.few_valued and is_in == "yes" else is_in))
+    if certificate_only:
+        return tuple(rows)
     of_all = [*joint.sizes(replicates, alpha, clearly), *averages.sizes(replicates, alpha, clearly)]
     return (*rows, *(replace(m, within=within(one, other, tolerance)) for m, one, other in of_all))
 
@@ -161,7 +170,7 @@ def _ends(alpha: float) -> tuple[float, float]:
     return max(1 - 2 * alpha, 0.01), max(1 - 2 * alpha, 0.01)
 
 
-def _sizes_at(column: Column, *confidences: tuple[float, float]) -> list[list[Interval]]:
+def _sizes_at(column: Column, *confidences: tuple[float, float], distances: bool = True) -> list[list[Interval]]:
     """Return the sizes at several pairs of confidences, that of distances second; the fits are made once."""
     wanted = [one for one, _ in confidences]
     if column.chains:
@@ -170,8 +179,11 @@ def _sizes_at(column: Column, *confidences: tuple[float, float]) -> list[list[In
         fits = _spreads_and_biases(column, wanted)
     found = []
     for both, (one, of_distance) in zip(fits, confidences, strict=True):
-        rows = [both.spread, both.bias, coverage(column, confidence=one), distance(column, confidence=of_distance)]
-        found.append([*rows, *([] if column.weak is None else [_drawn_weak_distance(column, of_distance)])])
+        rows = [both.spread, both.bias, coverage(column, confidence=one)]
+        if distances:
+            rows.append(distance(column, confidence=of_distance))
+            rows += [] if column.weak is None else [_drawn_weak_distance(column, of_distance)]
+        found.append(rows)
     return found
 
 

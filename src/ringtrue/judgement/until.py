@@ -83,9 +83,9 @@ class Decided:
         return number_over_time(Path(self._store), record)
 
     def _prefix(self, n: int) -> Replicates:
-        found = join(self._parts, stop=n)
-        if found.n > n:
-            found = found.part(found.first, found.first + n)
+        # What was joined is one part from then on.
+        self._parts = [join(self._parts)]
+        found = self._parts[0].part(self._parts[0].first, self._parts[0].first + n)
         vars(found)["_blocks"] = self._blocks  # what was found of blocks stays
         return found
 
@@ -98,7 +98,7 @@ class Decided:
         if not evident and prefix.n < _CERTIFIED:
             return False
         rows = anytime.rejecting(evidence, self.alpha) if evident else None
-        sizes = anytime.sizes(prefix, self.alpha, self.tolerance)
+        sizes = anytime.sizes(prefix, self.alpha, self.tolerance, certificate_only=not evident)
         return weighed(rows, sizes, prefix, self.tolerance) is not Verdict.INCONCLUSIVE
 
     def _follow(self, prefix: Replicates) -> anytime.Followed:

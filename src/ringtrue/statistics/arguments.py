@@ -22,7 +22,9 @@ def need_number(**given: Any) -> None:
     ringtrue.errors.InvalidStudy: bias must be a number, but '0.1' arrived.
     """
     for name, value in given.items():
-        # Not by a list of types: other libraries have numbers of their own, and arrays without axes.
+        # Not by a list of types: other libraries have numbers of their own, and arrays without axes. Most are plain.
+        if type(value) in (float, int):
+            continue
         if not isinstance(value, SupportsFloat) or np.shape(np.asarray(value)):
             raise InvalidStudy(f"{name} must be a number, but {value!r} arrived.")
 

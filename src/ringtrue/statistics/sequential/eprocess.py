@@ -168,6 +168,8 @@ def _split(edges: Ints, most: int) -> tuple[Ints, Ints]:
 
     Where a span is cut depends on its own beginning alone, so that its sum has the same bits wherever it is computed.
     """
+    if int(np.diff(edges).max(initial=0)) <= most:
+        return edges, np.arange(len(edges) - 1)
     parts = [np.arange(start, stop, most) for start, stop in pairwise(edges.tolist())]
     where = np.cumsum([0, *map(len, parts)])
     return np.concatenate([*parts, edges[-1:]]), where[:-1]
@@ -227,10 +229,10 @@ def _of_tilts(z: Floats, edges: Ints) -> Floats:
 def _of_outliers(z: Floats, edges: Ints) -> Floats:
     square = z * z / 2
     found = [
-        _added(np.logaddexp(math.log1p(-share), math.log(share / factor) + square * (1 - factor**-2.0)), edges)
+        np.logaddexp(math.log1p(-share), math.log(share / factor) + square * (1 - factor**-2.0))
         for share, factor in _outliers()
     ]
-    return np.stack(found, axis=1)
+    return _added(np.stack(found, axis=1), edges)
 
 
 def _without_lost(found: Floats, lost: NDArray[np.bool_], edges: Ints) -> Floats:
@@ -476,11 +478,19 @@ def follow(
     where = np.arange(before + 1, n + 1) if looks is None else np.asarray(looks, np.int64)
     ends = [_walk(one, start, where, before) for one, start in zip(processes, at.log_weights, strict=True)]
     single = np.stack([found for found, _ in ends], axis=1)
-    total = np.asarray(special.logsumexp(single, b=shares, axis=1)) if len(where) else np.empty(0)
+    with np.errstate(divide="ignore"):
+        total = _log_sum(single + np.log(shares)) if len(where) else np.empty(0)
     maxima = np.maximum.accumulate(np.maximum(total, at.log_maximum))
     last = float(maxima[-1]) if len(where) else at.log_maximum
     after = State(tuple(end for _, end in ends), last, np.maximum(at.log_maxima, single.max(axis=0, initial=-np.inf)))
     return Evidence(total, maxima, after, shares, where, single)
+
+
+def _log_sum(logs: Floats) -> Floats:
+    """Return the logarithm of the sum of each row."""
+    largest = np.maximum(logs.max(axis=1), -_HUGE)
+    with np.errstate(divide="ignore"):
+        return np.asarray(largest + np.log(np.exp(logs - largest[:, None]).sum(axis=1)))
 
 
 def _walk(process: Process, start: Floats, looks: Ints, before: int) -> tuple[Floats, Floats]:
@@ -491,7 +501,7 @@ def _walk(process: Process, start: Floats, looks: Ints, before: int) -> tuple[Fl
         part = looks[i : i + step]
         # One after the other from where it stood: a run that is cut elsewhere has the same bits.
         walk = np.cumsum(np.concatenate([at[None], process.sums(np.concatenate([[before], part]))]), axis=0)[1:]
-        found[i : i + step], at, before = special.logsumexp(walk, axis=1), walk[-1], int(part[-1])
+        found[i : i + step], at, before = _log_sum(walk), walk[-1], int(part[-1])
     return found, at
 
 
