@@ -113,9 +113,59 @@ def run(
     study = as_study(study, model, procedure, **asking)
     n = at_least(1, "n", n)
     _need_options(study, n, on_failure, failures_allowed, progress, keep, store, shard)
-    wanted = _share(study, n, shard)
     job = Job(study, n, keep, on_failure)
-    with _shelf(job, store, tag) as (shelf, verify), _crew(job, workers, executor, timeout) as crew:
+    return _ran(job, _share(study, n, shard), failures_allowed, workers, executor, timeout, progress, store, tag)
+
+
+def go_on(
+    study: Study,
+    first: int,
+    count: int,
+    *,
+    on_failure: OnFailure = "raise",
+    failures_allowed: float = 0.75,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    timeout: float | None = None,
+    progress: Show = "auto",
+) -> Replicates:
+    """Simulate the replicates of a study from one number on, as a run of all of them would; they are kept nowhere.
+
+    Parameters
+    ----------
+    study
+        The question.
+    first, count
+        Which replicates. The first ones of all are looked at before they count, as in :func:`run`.
+    on_failure, failures_allowed, workers, executor, timeout, progress
+        As in :func:`run`.
+
+    Examples
+    --------
+    >>> from ringtrue import Normal
+    >>> study = Study(Normal(0, 1), lambda t, rng: t + rng.normal(), lambda mu0, y: Normal(y / 2, 0.5**0.5))
+    >>> bool((go_on(study, 20, 10).u == run(study, n=30).u[20:]).all())
+    True
+    """
+    stop = first + at_least(1, "count", count)
+    _need_options(study, stop, on_failure, failures_allowed, progress, None, None, None)
+    job = Job(study, stop, None, on_failure)
+    return _ran(job, (first, stop), failures_allowed, workers, executor, timeout, progress)
+
+
+def _ran(
+    job: Job,
+    wanted: Range,
+    allowed: float,
+    workers: int | None,
+    executor: Executor | None,
+    timeout: float | None,
+    progress: Show,
+    store: Any = None,
+    tag: str = "",
+) -> Replicates:
+    """Compute what is missing of a range of replicates."""
+    with _shelf(job, wanted, store, tag) as (shelf, verify), _crew(job, workers, executor, timeout) as crew:
         known = verify(partial(once, job, crew))
         todo = shelf.missing(*wanted)
         with Progress(wanted[1] - wanted[0], wanted[1] - wanted[0] - _length(todo), progress) as shown:
@@ -124,7 +174,7 @@ def run(
                     # The first shard looks for all of them; a stored replicate computed again has been looked at.
                     outcome = first_check(job, crew) if not known and todo[0][0] == 0 else None
                     _add_reference(job, shelf)
-                    _fill(job, shelf, _outcomes(job, crew, todo, outcome), shown, failures_allowed)
+                    _fill(job, shelf, _outcomes(job, crew, todo, outcome), shown, allowed)
             except KeyboardInterrupt:
                 shelf.flush()
                 raise KeyboardInterrupt(_interrupted(shown, store)) from None
@@ -255,11 +305,11 @@ class _Memory:
 
 
 @contextlib.contextmanager
-def _shelf(job: Job, path: Any, tag: str) -> Iterator[tuple[Shelf, Callable[[Any], bool]]]:
+def _shelf(job: Job, wanted: Range, path: Any, tag: str) -> Iterator[tuple[Shelf, Callable[[Any], bool]]]:
     """Return where to put replicates, and what looks whether those that are there belong to the study."""
     header = header_of(job.study)
     if path is None:
-        yield _Memory(Gathering(header, 0, job.n)), lambda compute: False
+        yield _Memory(Gathering(header, *wanted)), lambda compute: False
         return
     from .store import Store
     from .store.identity import fingerprint
