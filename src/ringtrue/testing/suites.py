@@ -169,9 +169,11 @@ def _message(
     found = result.verdict is Verdict.MISCALIBRATED
     lines = [
         result.sentence if found else f"MISCALIBRATED by stages, though all replicates at once say {result.sentence}",
-        f"Evidence: stage {len(parts)}, {format_p(p)} <= {stage.rejects:.2g} on {counted(fresh, 'fresh replicate')}; a "
-        f"calibrated procedure fails with a chance of {false_alarm:.2g} at most.",
-        f"Replay, for the sentence about all {counted(n, 'replicate')}: {call}" if parts[-1].header.reproducible else _LOST,
+        f"Evidence: {format_p(p)} on {counted(fresh, 'fresh replicate')} (stage {len(parts)}, which fails at "
+        f"{stage.rejects:.2g}); a calibrated procedure fails with a chance of {false_alarm:.2g} at most.",
+        f"Replay, for the sentence about all {counted(n, 'replicate')}: {call}"
+        if parts[-1].header.reproducible
+        else _LOST,
     ]
     if report is not None:
         lines.append(f"Report: {result.report(Path(report))}")
