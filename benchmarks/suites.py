@@ -101,6 +101,8 @@ def show_runs(runs: int) -> None:
         found = [called(seed, sd) for seed in range(runs)]
         passed = [n for n in found if n]
         mean = f", mean n {statistics.fmean(passed):.1f} of those that pass" if passed else ""
+        if len(passed) > 1:
+            mean += f" (se {statistics.stdev(passed) / math.sqrt(len(passed)):.1f})"
         print(f"{name}: {runs - len(passed)} of {runs} calls fail at 1e-5{mean}", flush=True)
 
 

@@ -118,6 +118,7 @@ def test_a_failure_says_what_is_wrong_and_how_to_see_it_again(seed: int) -> None
     assert float(p) <= float(limit)
 
 
+@pytest.mark.slow
 def test_a_failure_of_several_stages_is_of_one_run() -> None:
     """Stages put together are what one run of all their replicates is, draws and weak level included."""
 
@@ -168,6 +169,7 @@ def test_stages_have_whole_batches() -> None:
     assert found.n >= 128
 
 
+@pytest.mark.slow
 def test_a_page_is_written_about_a_failure(tmp_path: Path) -> None:
     """The message ends with its path; nothing is written if nothing failed, and a bad place is refused at once."""
     page = tmp_path / "failure.html"
@@ -200,6 +202,65 @@ def test_lost_replicates_are_allowed_for() -> None:
     assert _outcome(fails, on_failure="record") is not None
     with pytest.raises(rt.errors.ReplicateFailed):
         assert_not_miscalibrated(BELIEF, _model, fails)
+
+
+def test_the_call_goes_on_where_the_assertion_did() -> None:
+    """What to do with lost replicates is part of the call."""
+
+    def fails(mu0: Any, y: Any) -> Any:
+        if y > 3:
+            raise RuntimeError("no")
+        return rt.Normal(y / 2, 0.05)
+
+    assert "n=100, seed=0, on_failure='record')" in _message(fails, on_failure="record")
+
+
+@pytest.mark.slow
+def test_a_failure_that_a_check_does_not_share_says_so() -> None:
+    """Stages may reject what all replicates at once do not: the first line says both."""
+
+    def first_line(seed: int) -> str:
+        try:
+            assert_not_miscalibrated(BELIEF, _model, _right, seed=seed, false_alarm=0.9)
+        except AssertionError as error:
+            return str(error).splitlines()[0]
+        return ""
+
+    lines = (first_line(seed) for seed in range(200))
+    said = next(line for line in lines if line and not line.startswith("MISCALIBRATED ("))
+    assert re.match(
+        "MISCALIBRATED by stages, though all replicates at once say (INCONCLUSIVE|WITHIN TOLERANCE): ", said
+    )
+
+
+def _walk(y: float, rng: Any, sd: float, chains: int) -> Any:
+    """Return chains of an autocorrelation of 0.5 around the posterior mean, side by side."""
+    noise = rng.normal(size=(chains, 100))
+    steps = noise.copy()
+    for i in range(1, 100):
+        steps[:, i] = 0.5 * steps[:, i - 1] + math.sqrt(0.75) * noise[:, i]
+    return y / 2 + sd * steps
+
+
+@pytest.mark.slow
+def test_chains_pass_and_fail() -> None:
+    """Four chains of the right posterior pass at a false-alarm rate of 1e-6; those of a third of its sd fail."""
+
+    def chained(sd: float) -> Any:
+        return lambda mu0, y, rng: rt.Draws(_walk(y, rng, sd, 4).ravel(), chains=4)
+
+    assert _outcome(chained(math.sqrt(0.5)), false_alarm=1e-6) is not None
+    assert "over-confident" in _message(chained(math.sqrt(0.5) / 3), false_alarm=1e-6)
+
+
+def test_chains_that_nobody_called_so_are_named() -> None:
+    """Where draws that follow each other make a test fail, it says what to pass."""
+
+    def walk(mu0: Any, y: Any, rng: Any) -> Any:
+        return y / 2 + math.sqrt(0.5) * np.repeat(rng.normal(size=4), 25)[:99] + 1e-3 * rng.normal(size=99)
+
+    with pytest.raises(rt.errors.InvalidStudy, match="chains="):
+        assert_not_miscalibrated(BELIEF, _model, walk)
 
 
 def _nothing(mu0: Any, y: Any) -> Any:

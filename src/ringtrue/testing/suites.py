@@ -63,9 +63,9 @@ def assert_not_miscalibrated(
 
     The chance of raising for a calibrated procedure is at most ``false_alarm``. Replicates come in stages: one that
     sees nothing ends it, and one that is not sure calls for fresh replicates, so that with the defaults a calibrated
-    procedure takes 168 replicates on average and 2500 at most. A reported sd that is 1.4 times too small or too large,
-    or a bias of half an sd, fails nearly always; smaller errors may pass (see ``docs/testing.md``). To show that errors
-    are small, see :meth:`Result.assert_within_tolerance`.
+    procedure takes 168 replicates on average and 2500 at most. Where outputs have exact laws, a reported sd that is 1.4
+    times too small or too large, or a bias of half an sd, fails in 99 % of cases or more; smaller errors may pass (see
+    ``docs/testing.md``). To show that errors are small, see :meth:`Result.assert_within_tolerance`.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def assert_not_miscalibrated(
         pvalues.append(_pvalue(parts[-1]))
         decision = stage.decide(pvalues[-1])
         if decision == "reject":
-            call = _call(question, parts[-1].stop, asking)
+            call = _call(question, parts[-1].stop, {**asking, **_of_losses(running)})
             raise Miscalibrated(_message(parts, stage, pvalues[-1], false_alarm, call, report))
         if decision == "accept":
             break
@@ -183,9 +183,15 @@ def _message(
 _LOST = "The study was declared not to be reproducible: its replicates cannot be replayed."
 
 
-def _call(question: Any, n: int, asking: dict[str, Any]) -> str:
+def _of_losses(running: dict[str, Any]) -> dict[str, Any]:
+    """Return what a call needs that is to go on where this one did."""
+    return {name: part for name, part in running.items() if name in ("on_failure", "failures_allowed")}
+
+
+def _call(question: Any, n: int, settings: dict[str, Any]) -> str:
     """Return the call that gives the sentence again; what cannot be written in a line has its own name."""
     of_study = isinstance(question, Study)
-    given = asking if of_study else {"seed": 0, **asking}
-    words = [f"{name}={part!r}" if isinstance(part, int) else f"{name}={name}" for name, part in given.items()]
+    given = settings if of_study else {"seed": 0, **settings}
+    plain = (int, float, str, type(None))
+    words = [f"{name}={part!r}" if isinstance(part, plain) else f"{name}={name}" for name, part in given.items()]
     return f"ringtrue.check({', '.join(['study' if of_study else 'belief, model, procedure', f'n={n}', *words])})"
