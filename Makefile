@@ -42,7 +42,7 @@ docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Levels and power take an hour; name one module to run it alone: make bench BENCH=studies
-BENCH ?= house studies uniformity twosample coverage paper odes runs plots report verdicts libraries levels power
+BENCH ?= house studies uniformity twosample coverage paper odes runs plots report verdicts libraries suites levels power
 bench: $(VENV)/.tools
 	for name in $(BENCH); do $(BIN)/python -m benchmarks.$$name || exit 1; done
 

@@ -17,8 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ringtrue as rt
+from ringtrue.execution.runs import go_on
 from ringtrue.execution.store import Store
 from ringtrue.execution.tasks import Pace
+from ringtrue.replicates.record import join
 from ringtrue.replicates.simulate import compute
 
 BELIEF, N = rt.Normal(0, 1), 60
@@ -389,3 +391,35 @@ def test_a_failing_batch_that_was_cut_is_told(tmp_path: Path, monkeypatch: pytes
         rt.run(asked(), n=40, store=path)
     grown = rt.run(asked(), n=40, store=path, on_failure="record", failures_allowed=1)
     assert [failure.replicate for failure in grown.failures] == list(range(30, 40))
+
+
+def weary(mu0: Any, y: Any) -> Any:
+    """Fail for a quarter of all data."""
+    if y > 1:
+        raise RuntimeError("weary")
+    return bayes(mu0, y)
+
+
+def several(mu0: Any, y: Any) -> Any:
+    """Return posteriors of a batch."""
+    return rt.Normal(y / 2, np.full(len(y), np.sqrt(0.5)))
+
+
+def batched() -> rt.Study:
+    """Return a study of batches of 8."""
+    return rt.Study(BELIEF, lambda theta, rng: theta + rng.normal(size=len(theta)), several, batch=8)
+
+
+@pytest.mark.parametrize("make", [study, vectors, batched, lambda: study(weary)])
+def test_going_on_gives_the_replicates_of_one_run(make: Any) -> None:
+    """Parts put together are the run of all of them, whole batches or not, lost replicates included."""
+    parts = [go_on(make(), first, count, on_failure="record") for first, count in ((0, 20), (20, 7), (27, 33))]
+    whole = rt.run(make(), n=N, on_failure="record")
+    assert [part.first for part in parts] == [0, 20, 27]
+    assert_identical(join(parts, reference=parts[-1].reference), whole)
+
+
+def test_going_on_refuses_no_replicates() -> None:
+    """At least one is needed."""
+    with pytest.raises(rt.errors.InvalidStudy, match="count must be a whole number of at least 1"):
+        go_on(study(), 10, 0)

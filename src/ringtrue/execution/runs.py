@@ -124,10 +124,63 @@ def run(
     study = as_study(study, model, procedure, **asking)
     n = at_least(1, "n", n)
     _need_options(study, n, on_failure, failures_allowed, progress, keep, store, shard)
-    wanted = _share(study, n, shard)
     job = Job(study, n, keep, on_failure)
+    wanted = _share(study, n, shard)
     gate = Gate(until, max_seconds, shard, wanted[0])
-    with _shelf(job, store, tag, gate.opens) as (shelf, verify), _crew(job, workers, executor, timeout) as crew:
+    return _ran(job, wanted, gate, failures_allowed, workers, executor, timeout, progress, store, tag)
+
+
+def go_on(
+    study: Study,
+    first: int,
+    count: int,
+    *,
+    on_failure: OnFailure = "raise",
+    failures_allowed: float = 0.75,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    timeout: float | None = None,
+    progress: Show = "auto",
+) -> Replicates:
+    """Simulate the replicates of a study from one number on, as a run of all of them would; they are kept nowhere.
+
+    Parameters
+    ----------
+    study
+        The question.
+    first, count
+        Which replicates. The first ones of all are looked at before they count, as in :func:`run`.
+    on_failure, failures_allowed, workers, executor, timeout, progress
+        As in :func:`run`.
+
+    Examples
+    --------
+    >>> from ringtrue import Normal
+    >>> study = Study(Normal(0, 1), lambda t, rng: t + rng.normal(), lambda mu0, y: Normal(y / 2, 0.5**0.5))
+    >>> bool((go_on(study, 20, 10).u == run(study, n=30).u[20:]).all())
+    True
+    """
+    stop = first + at_least(1, "count", count)
+    _need_options(study, stop, on_failure, failures_allowed, progress, None, None, None)
+    job = Job(study, stop, None, on_failure)
+    gate = Gate(None, None, None, first)
+    return _ran(job, (first, stop), gate, failures_allowed, workers, executor, timeout, progress)
+
+
+def _ran(
+    job: Job,
+    wanted: Range,
+    gate: Gate,
+    allowed: float,
+    workers: int | None,
+    executor: Executor | None,
+    timeout: float | None,
+    progress: Show,
+    store: Any = None,
+    tag: str = "",
+) -> Replicates:
+    """Compute what is missing of a range of replicates, until there are enough."""
+    with _shelf(job, wanted, store, tag, gate.opens) as (shelf, verify), _crew(job, workers, executor, timeout) as crew:
         known = verify(partial(once, job, crew))
         for part in shelf.parts(*wanted) if gate.opens else ():
             gate.see(part)
@@ -138,7 +191,7 @@ def run(
                     # The first shard looks for all of them; a stored replicate computed again has been looked at.
                     outcome = first_check(job, crew) if not known and todo[0][0] == 0 else None
                     _add_reference(job, shelf)
-                    _fill(job, shelf, _outcomes(job, crew, todo, outcome, gate), shown, failures_allowed, gate)
+                    _fill(job, shelf, _outcomes(job, crew, todo, outcome, gate), shown, allowed, gate)
             except KeyboardInterrupt:
                 shelf.flush()
                 raise KeyboardInterrupt(_interrupted(shown, store)) from None
@@ -292,11 +345,13 @@ class _Pieces(_Memory):
 
 
 @contextlib.contextmanager
-def _shelf(job: Job, path: Any, tag: str, open_end: bool) -> Iterator[tuple[Shelf, Callable[[Any], bool]]]:
+def _shelf(
+    job: Job, wanted: Range, path: Any, tag: str, open_end: bool
+) -> Iterator[tuple[Shelf, Callable[[Any], bool]]]:
     """Return where to put replicates, and what looks whether those that are there belong to the study."""
     header = header_of(job.study)
     if path is None:
-        empty = Gathering(header, 0, job.n)
+        empty = Gathering(header, *wanted)
         yield _Pieces(empty) if open_end else _Memory(empty), lambda compute: False
         return
     from .store import Store

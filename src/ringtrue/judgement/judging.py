@@ -273,7 +273,7 @@ def judge(
         Among others, if draws clearly follow each other and nobody said whether they are independent or chains.
     """
     need_settings(alpha, tolerance, test)
-    _need_replicates(replicates)
+    need_replicates(replicates)
     doubts = inputs.suspicions(replicates)
     # Draws that are the same everywhere follow each other too: the more telling mistake is named.
     if not doubts:
@@ -388,7 +388,8 @@ def need_settings(alpha: Any = 0.05, tolerance: Any = None, test: Any = "combina
         raise InvalidStudy(f"test must be one of {sorted(TESTS)}, but {test!r} arrived.")
 
 
-def _need_replicates(replicates: Any) -> None:
+def need_replicates(replicates: Any) -> None:
+    """Refuse what is no record, and one of which all replicates were lost."""
     if not isinstance(replicates, Replicates):
         raise TypeError(f"judge needs the Replicates that run(study) returns, but {type(replicates).__name__} arrived.")
     if replicates.lost == replicates.n:

@@ -39,10 +39,9 @@ class Strong(Level):
 
     def evidence(self, replicates: Replicates, test: str) -> Evidence | None:
         """Test every function of theta alone, jointly where all of them rank the same draws."""
-        columns = strong_columns(replicates)
-        if columns and replicates.header.selection is not None:
-            return _selected(replicates, columns, test, replicates.header.selection)
-        found = super().evidence(replicates, test)
+        found, columns = self.one_by_one(replicates, test), strong_columns(replicates)
+        if replicates.header.selection is not None:
+            return found
         # Relabelling needs replicates that are independent, not only groups.
         if found is None or replicates.members is None or replicates.failures or GROUP in replicates.arrays:
             return found
@@ -56,6 +55,13 @@ class Strong(Level):
         smaller = np.minimum(1.0, np.minimum(joint.adjusted / weights[0], np.divide(adjusted, weights[1])))
         rows = tuple(replace(row, adjusted=float(p)) for row, p in zip(found.rows, smaller, strict=True))
         return Evidence(self.name, rows, combining.weighted_minimum([joint.pvalue, found.pvalue], weights))
+
+    def one_by_one(self, replicates: Replicates, test: str) -> Evidence | None:
+        """Test every function of theta alone; the p-value holds as far out as those of single functions do."""
+        columns = strong_columns(replicates)
+        if columns and replicates.header.selection is not None:
+            return _selected(replicates, columns, test, replicates.header.selection)
+        return super().evidence(replicates, test)
 
     def weights(self, columns: Sequence[Column]) -> list[float]:
         """Return the shares of the test functions: most of the budget is for the user's own parameters."""
