@@ -63,6 +63,37 @@ def test_exit_codes_are_the_verdicts(
     assert capsys.readouterr().out.startswith(word)
 
 
+def test_a_run_until_decided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It needs no n, stops by itself, and judging the file shows what holds whenever one looks.
+
+    Half the sd has evidence at 1e-6 within 200 replicates but for one run in far more than a million.
+    """
+    file = _file(tmp_path, STUDY.format(n=10, scale=0.5))
+    store = tmp_path / "run.db"
+    stop = ["--until", "decided", "--max-n", "1000", "--store", str(store), "--alpha", "1e-6"]
+    assert _exit("check", file, *stop, "--json") == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["stopped"], found["anytime"]) == ("evidence", True)
+    assert found["n"] < 1000
+    assert _exit("judge", str(store), "--alpha", "1e-6") == 1
+    both = capsys.readouterr()
+    assert "evidence that holds whenever one looks" in both.err
+    assert "log E" in both.out
+
+
+def test_stopping_by_time_and_what_excludes_what(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A limit of time that is not reached changes how it is judged; n and until exclude each other."""
+    file = _file(tmp_path, STUDY.format(n=20, scale=1.0))
+    assert _exit("check", file, "--max-seconds", "3600", "--json") == 2
+    assert json.loads(capsys.readouterr().out)["anytime"]
+    assert _exit("check", file, "--until", "decided", "--n", "10") == 3
+    assert "exclude each other" in capsys.readouterr().err
+    assert _exit("check", file, "--until", "decided", "--shard", "0/2", "--store", str(tmp_path / "x.db")) == 3
+    assert "does not see the others" in capsys.readouterr().err
+    main(["plan", "--until", "decided", "--spread", "2"])
+    assert "decided after about" in capsys.readouterr().out
+
+
 def test_a_study_object_and_its_changes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A file may define ``study`` and ``n``; --n and --seed stand in for theirs."""
     text = STUDY.format(n=30, scale=1) + "\nstudy = rt.Study(belief, model, procedure, seed=3)\n"

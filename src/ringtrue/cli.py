@@ -231,11 +231,19 @@ def repair_command(store: Path, out: Path) -> None:
 @click.option("--power", type=float, default=0.8, show_default=True, help="Chance of seeing it.")
 @ALPHA_OPTION
 @click.option("--draws", type=click.IntRange(min=1), help="Draws per output; exact laws if left out.")
-def plan_command(spread: float | None, bias: float | None, power: float, alpha: float, draws: int | None) -> None:
-    """Say how many replicates see an error of a given size."""
-    if (spread is None) == (bias is None):
+@click.option("--until", type=click.Choice(["decided"]), help="How long a run until decided takes, with or without it.")
+def plan_command(
+    spread: float | None,
+    bias: float | None,
+    power: float,
+    alpha: float,
+    draws: int | None,
+    until: Literal["decided"] | None,
+) -> None:
+    """Say how many replicates see an error of a given size, or how many a run takes until it is decided."""
+    if until is None and (spread is None) == (bias is None):
         raise click.UsageError("give exactly one of --spread and --bias.")
-    click.echo(str(plan(spread=spread, bias=bias, power=power, alpha=alpha, draws=draws)))
+    click.echo(str(plan(spread=spread, bias=bias, power=power, alpha=alpha, draws=draws, until=until)))
 
 
 def _print_claims(context: Any, option: Any, wanted: bool) -> None:

@@ -11,8 +11,8 @@ import pytest
 import ringtrue as rt
 from ringtrue.execution.store import Store
 from ringtrue.judgement import anytime
-from ringtrue.judgement.until import Decided, next_look
-from ringtrue.statistics.sequential import log_evalues, looks_up_to
+from ringtrue.judgement.until import Decided
+from ringtrue.statistics.sequential import log_evalues, looks_up_to, next_look
 from ringtrue.values import Generator
 from tests.builders import BELIEF, SD, noisy, posterior, refusal, says
 

@@ -23,12 +23,6 @@ from .levels import Evidence, TestRow, budget, levels
 from .processes import Line
 from .verdict import Tolerance
 
-#: An error is clearly too large if an interval for this look says so, each end of which is missed with this share of
-#: alpha. It guards against calling small errors, of which there is evidence in the end, and not against false alarms.
-#: Of 300 runs with a spread of 1.05, or a bias of 0.05 sd, 3.3 and 5.3 % were called. With a spread of 1.41 runs
-#: stopped at 45 replicates on average, where evidence alone would have stopped them at 39, and intervals that hold at
-#: all looks at 92.
-_CLEARLY = 0.2
 #: Said of every judgement of this kind.
 LEFT_OUT = (
     "valid whenever one looks: p-values are those of evidence over replicates in their order, and intervals hold at "
@@ -135,7 +129,7 @@ def sizes(
     replicates: Replicates, alpha: float, tolerance: Tolerance, *, certificate_only: bool = False
 ) -> tuple[Interval, ...]:
     """Return the sizes of a verdict with intervals that hold at all looks together."""
-    at, clearly = level(replicates, alpha), _CLEARLY * alpha
+    at, clearly = level(replicates, alpha), sequential.CLEARLY * alpha
     return measures.judged(replicates, at, tolerance, known_at=clearly, certificate_only=certificate_only)
 
 

@@ -12,31 +12,11 @@ from typing import Any
 
 from ..errors import InvalidStudy
 from ..replicates.record import KEPT, Replicates, join
-from ..statistics.sequential import State
+from ..statistics.sequential import CERTIFIED, State, next_look
 from . import anytime
 from .column import columns_of
 from .looks import Look
 from .verdict import Tolerance, Verdict, weighed
-
-#: Sizes are certified from here on.
-_CERTIFIED = 100
-
-
-def next_look(n: int, unit: int = 1) -> int:
-    """Return after how many replicates to look next, whole groups of them.
-
-    Every five up to a hundred, every ten up to two hundred, then every twentieth part more, from two thousand on every
-    tenth, and from ten thousand on every quarter.
-
-    Examples
-    --------
-    >>> next_look(0), next_look(40), next_look(100), next_look(1000), next_look(20_000)
-    (5, 45, 110, 1050, 25000)
-    """
-    groups = n // unit
-    if groups < 200:
-        return unit * (groups + (5 if groups < 100 else 10))
-    return unit * (groups + groups // (20 if groups < 2000 else 10 if groups < 10_000 else 4))
 
 
 class Decided:
@@ -95,7 +75,7 @@ class Decided:
             return False
         evidence = self._follow(prefix)
         evident = evidence.pvalue <= self.alpha
-        if not evident and prefix.n < _CERTIFIED:
+        if not evident and prefix.n < CERTIFIED:
             return False
         rows = anytime.rejecting(evidence, self.alpha) if evident else None
         sizes = anytime.sizes(prefix, self.alpha, self.tolerance, certificate_only=not evident)

@@ -69,7 +69,7 @@ def evidence(result: Result, *, ax: Any = None) -> Any:
         )
         drawn.set_xlabel("replicates")
         drawn.set_ylabel("log10 of the evidence E")
-        head(drawn, "Evidence against calibration", f"E = {result.evalue:.3g} after {result.replicates.n}")
+        head(drawn, "Evidence against calibration", f"E = {result.evalue:.3g} after {followed.looks[-1]}")
     return returned([drawn])
 
 
@@ -91,7 +91,7 @@ def sequences(result: Result, f: str | None = None, *, sizes: Collection[str] = 
 
     Returns
     -------
-    Array of Axes.
+    Array of Axes; one of a single size.
 
     Examples
     --------

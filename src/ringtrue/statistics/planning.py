@@ -2,7 +2,8 @@
 
 Three questions, asked before or after a run: how many replicates will find an error of this size (`plan`), which
 errors could a run of this size have found (`detectable`), and how many replicates certify a calibrated procedure
-(`plan_certificate`). The answers are closed forms or one-dimensional root searches; nothing is simulated.
+(`plan_certificate`). The answers are closed forms or one-dimensional root searches; only
+the length of a run that goes on until it is decided is simulated.
 
 The test meant is that of ``check``: for every parameter the smallest p-value of several tests of uniformity,
 recalibrated, at that parameter's share of alpha. It is treated as its best member at a stricter level.
@@ -21,8 +22,9 @@ from ..errors import InvalidStudy
 from .arguments import need_count, need_fraction, need_number
 from .effects import rank_efficiency
 from .roots import Bracket, narrow
+from .sequential import Expected, expected_n
 
-__all__ = ["Certificate", "Detectable", "Plan", "detectable", "plan", "plan_certificate"]
+__all__ = ["Certificate", "Detectable", "Expected", "Plan", "detectable", "plan", "plan_certificate"]
 
 # The default test rejects about when one of its members has p <= alpha / 2.6: the members are correlated, so four
 # of them cost less than a factor four. The value reproduces the simulated requirements of the default test at
@@ -126,7 +128,8 @@ def plan(
     draws: int | None = None,
     parameters: int = 1,
     of: Of = "check",
-) -> Plan:
+    until: Literal["decided"] | None = None,
+) -> Plan | Expected:
     """Compute how many replicates find an error of a given size of one parameter.
 
     Parameters
@@ -149,6 +152,9 @@ def plan(
     of : {"check", "test"}
         "check" is what ``ringtrue.check`` does with its default test functions, levels and shares; "test" is the
         default test of uniformity alone, of that many functions.
+    until : {"decided"}, optional
+        How many replicates a run takes on average that goes on until it is decided, with this error, or without one if
+        none is given; simulated, at the default tolerances. ``power`` and ``of`` do not matter then.
 
     Notes
     -----
@@ -165,6 +171,8 @@ def plan(
     >>> print(plan(spread=1.25))
     spread 1.25, seen with probability 0.8 at level 0.05: 103 replicates (exact u, 1 parameter)
     """
+    if until is not None:
+        return _until(until, spread, bias, eta, alpha, draws, parameters)
     effect, size = _the_effect(spread=spread, bias=bias, eta=eta)
     each = _each(power, alpha, parameters, draws, of)
     kept_spread, kept_bias = _efficiency(draws)
@@ -174,6 +182,30 @@ def plan(
         s = size if effect == "spread" else size**-0.5
         n = _divided(_replicates_for_spread(s, each, power), kept_spread)
     return Plan(n, effect, size, power, alpha, draws, parameters)
+
+
+def _until(
+    until: str,
+    spread: float | None,
+    bias: float | None,
+    eta: float | None,
+    alpha: float,
+    draws: int | None,
+    parameters: int,
+) -> Expected:
+    """Simulate runs until decided, with one error or none."""
+    if until != "decided":
+        raise InvalidStudy(f"until must be 'decided', but {until!r} arrived.")
+    factor, shift = 1.0, 0.0
+    if (spread, bias, eta) != (None, None, None):
+        effect, size = _the_effect(spread=spread, bias=bias, eta=eta)
+        if effect == "bias":
+            shift = size
+        else:
+            factor = size if effect == "spread" else size**-0.5
+    strong = STRONG_SHARE + (AUTO_SHARE if parameters == 1 else 0.0)
+    share = strong * OWN_SHARE / parameters
+    return expected_n(share=share, spread=factor, bias=shift, draws=draws, parameters=parameters, alpha=alpha)
 
 
 def detectable(
