@@ -18,7 +18,7 @@ pytestmark = pytest.mark.paper
 
 def _produce(folder: Path, **settings: Any) -> list[gallery.Exhibit]:
     said: list[str] = []
-    return gallery.produce(["robust"], folder, **{"scale": 0.02, "say": said.append, **settings})
+    return gallery.produce(["forecasters"], folder, **{"scale": 0.02, "say": said.append, **settings})
 
 
 def test_an_exhibit_has_its_four_files_and_a_page(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_an_exhibit_has_its_four_files_and_a_page(tmp_path: Path) -> None:
     for suffix in (".png", ".svg", ".csv", ".json"):
         assert exhibit.stem.with_suffix(suffix).stat().st_size > 100
     page = (tmp_path / "index.html").read_text("utf-8")
-    assert 'src="robust.svg"' in page
+    assert 'src="forecasters.svg"' in page
     assert exhibit.title in page
     assert len(exhibit.lines) > 3
 
@@ -44,7 +44,7 @@ def test_rows_of_the_csv_are_those_of_the_json(tmp_path: Path) -> None:
 def test_finished_vignettes_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same scale and seed are drawn from what is saved; another seed, or a damaged file, is run."""
     runs = []
-    module = gallery.vignette("robust")
+    module = gallery.vignette("forecasters")
     make = module.make
 
     def counted(**settings: Any) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def test_finished_vignettes_are_not_run_again(tmp_path: Path, monkeypatch: pytes
     for seed in (0, 0, 1):
         _produce(tmp_path, seed=seed)
     assert runs == [0, 1]
-    (tmp_path / "robust.json").write_text("{", "utf-8")
+    (tmp_path / "forecasters.json").write_text("{", "utf-8")
     _produce(tmp_path, seed=1)
     assert runs == [0, 1, 1]
 
@@ -76,7 +76,7 @@ def test_an_unknown_name_lists_the_known(capsys: pytest.CaptureFixture[str], tmp
 def test_an_unwritable_folder_fails_before_computing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder that is a file is refused before a single study runs."""
     (tmp_path / "file").write_text("", "utf-8")
-    monkeypatch.setattr(gallery.vignette("robust"), "make", lambda **settings: pytest.fail("it ran"))
+    monkeypatch.setattr(gallery.vignette("forecasters"), "make", lambda **settings: pytest.fail("it ran"))
     with pytest.raises(InvalidStudy, match="folder to write to"):
         _produce(tmp_path / "file")
 
@@ -96,9 +96,9 @@ def test_an_interrupted_call_says_how_to_go_on(
     def interrupted(**settings: Any) -> dict[str, Any]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(gallery.vignette("robust"), "make", interrupted)
+    monkeypatch.setattr(gallery.vignette("forecasters"), "make", interrupted)
     with pytest.raises(SystemExit) as caught:
-        main(["paper", "robust", "--scale", "0.02", "-o", str(tmp_path)])
+        main(["paper", "forecasters", "--scale", "0.02", "-o", str(tmp_path)])
     assert caught.value.code == 130
     assert "the same command goes on" in capsys.readouterr().err
 
