@@ -447,7 +447,7 @@ class Machine(Identified):
 class LogLikelihood:
     """The log-likelihood as a test function, for all datasets of a batch in one call.
 
-    A call per dataset costs as much as the sampler does in a tenth of its time.
+    With a call per dataset the conversions would cost far more than the numbers.
     """
 
     machine: Machine
