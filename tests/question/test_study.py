@@ -215,7 +215,7 @@ def test_a_buffer_that_is_used_again_does_not_change_the_data() -> None:
         (lambda m, rng: rng.normal(size=m), {"batch": 4}, ("simulate must return theta and y", "ndarray")),
         (lambda rng: (rng.normal(), None), {}, ("must return a dataset", "None")),
         (lambda m, rng: (rng.normal(size=m), rng.normal(size=m - 1)), {"batch": 4}, ("4 datasets", r"\(3,\)")),
-        (lambda m, rng: (rng.normal(size=m - 1), rng.normal(size=m)), {"batch": 4}, ("4 .*theta|theta.* 4", "3")),
+        (lambda m, rng: (rng.normal(size=m - 1), rng.normal(size=m)), {"batch": 4}, ("theta.*4", "3 replicates")),
         (lambda rng: 1 / 0, {}, ("ZeroDivisionError",)),
     ],
     ids=["number", "truth", "one", "list", "three", "one batched", "no data", "few data", "few truths", "raises"],

@@ -98,7 +98,7 @@ def test_a_run_that_is_not_done_is_a_look(tmp_path: Path, capsys: pytest.Capture
     store = tmp_path / "run.db"
     main(["check", str(_study(tmp_path)), "--store", str(store), "--shard", "0/2"])
     assert _exit("report", store) in (0, 1, 2)
-    assert "The file remembers this look" in capsys.readouterr().err
+    assert "evidence that holds whenever one looks" in capsys.readouterr().err
     words = parsed((tmp_path / "run.html").read_text("utf-8")).words()
     assert "100 of 200 replicates were judged" in words
 

@@ -102,30 +102,31 @@ def test_a_check_has_its_shares_of_the_level(draws: int | None, share: float) ->
 @pytest.mark.slow
 @pytest.mark.parametrize(("effect", "spread", "bias"), [({"spread": 1.25}, 1.25, 0.0), ({"bias": 0.3}, 1.0, 0.3)])
 def test_a_check_finds_what_is_planned(effect: dict[str, float], spread: float, bias: float) -> None:
-    """At the planned n the p-value of check is at most alpha in 80 % of runs.
+    """At the planned n the p-value of check is at most alpha in 80 % of runs, where the weak level sees next to nothing.
 
-    Of 600 runs the share has a standard error of 1.6 points, and the plan is good to 6 % of n, about 2 points: the
-    bounds 0.8 +- 0.1 are left with probability below 1e-6. The broken twin, two thirds of the n, has a power of 0.6.
+    Outputs are narrow, so that the belief does not tell. Of 600 runs the share has a standard error of 1.6 points, and
+    the plan is good to 6 % of n, about 2 points: the bounds 0.8 +- 0.1 are left with probability below 1e-6. The broken
+    twin, half of the n, has a power below 0.5: of 150 runs that leaves 0.7 five standard errors away.
     """
 
-    def power(n: int) -> float:
-        sd = 0.5**0.5
+    def power(n: int, runs: int) -> float:
+        noise, sd = 0.1, 0.1 / 1.01**0.5
         found = [
             rt.check(
                 rt.Normal(0, 1),
-                lambda theta, rng: theta + rng.normal(size=theta.shape),
-                lambda mu0, y: rt.Normal(y / 2 - bias * sd / spread, sd / spread),
+                lambda theta, rng: theta + noise * rng.normal(size=theta.shape),
+                lambda mu0, y: rt.Normal(y / 1.01 - bias * sd / spread, sd / spread),
                 n=n,
                 batch=n,
                 seed=seed,
             ).pvalue
-            for seed in range(600)
+            for seed in range(runs)
         ]
         return float(np.mean(np.array(found) <= 0.05))
 
     n = int(plan(**effect).n)  # type: ignore[arg-type]
-    assert 0.7 <= power(n) <= 0.9
-    assert power(2 * n // 3) < 0.7
+    assert 0.7 <= power(n, 600) <= 0.9
+    assert power(n // 2, 150) < 0.7
 
 
 def test_one_draw_never_sees_spread() -> None:
