@@ -102,7 +102,7 @@ def test_a_check_has_its_shares_of_the_level(draws: int | None, share: float) ->
 @pytest.mark.slow
 @pytest.mark.parametrize(("effect", "spread", "bias"), [({"spread": 1.25}, 1.25, 0.0), ({"bias": 0.3}, 1.0, 0.3)])
 def test_a_check_finds_what_is_planned(effect: dict[str, float], spread: float, bias: float) -> None:
-    """At the planned n the p-value of check is at most alpha in 80 % of runs, where the weak level sees next to nothing.
+    """At the planned n the p-value of check is at most alpha in 80 % of runs, where the weak level sees nothing.
 
     Outputs are narrow, so that the belief does not tell. Of 600 runs the share has a standard error of 1.6 points, and
     the plan is good to 6 % of n, about 2 points: the bounds 0.8 +- 0.1 are left with probability below 1e-6. The broken
