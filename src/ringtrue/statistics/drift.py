@@ -17,7 +17,7 @@ from scipy.special import ndtri
 
 from .arguments import Floats
 from .effects.intervals import student
-from .exchange import log_chernoff
+from .exchange import log_chernoff, step_down
 
 __all__ = ["DriftTest", "detectable_drift", "drift_interval", "drift_test"]
 
@@ -85,7 +85,7 @@ def drift_test(members: ArrayLike, *, rng: Generator, labels: int = LABELS) -> D
     moved = rng.integers(0, size, size=(labels, len(groups)))
     sums = np.concatenate([groups[:, 0].sum(axis=0)[None], groups[np.arange(len(groups)), moved].sum(axis=1)])
     alone = np.array([_reached(np.abs(column)) for column in sums.T])
-    adjusted = _step_down(np.abs(sums))
+    adjusted = step_down(np.abs(sums))
     # Only where labels can say no more: above, a p-value is what they say and nothing else.
     end = (1 + _TIE) / (labels + 1)
     bounds = np.array([_bound(centred[:, :, k]) if alone[k] <= end else 1.0 for k in range(K)])
@@ -104,16 +104,6 @@ def _reached(values: Floats) -> float:
 def _bound(centred: Floats) -> float:
     """Bound the probability that random members have as large a sum as the first, on either side."""
     return min(1.0, 2 * exp(log_chernoff(np.sign(centred[:, 0].sum()) * centred)))
-
-
-def _step_down(evidence: Floats) -> Floats:
-    """Return step-down p-values of the largest; row 0 is what was seen, and counts as one of the rest."""
-    order = np.argsort(-evidence[0], kind="stable")
-    ordered = evidence[:, order]
-    rivals = np.maximum.accumulate(ordered[:, ::-1], axis=1)[:, ::-1]
-    adjusted = np.empty(len(order))
-    adjusted[order] = np.maximum.accumulate((rivals >= ordered[0] - _TIE * (1 + ordered[0])).mean(axis=0))
-    return adjusted
 
 
 def drift_interval(members: ArrayLike, *, confidence: float) -> tuple[float, float, float]:
