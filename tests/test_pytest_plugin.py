@@ -84,7 +84,7 @@ def test_tests_share_the_budget_and_failures_explain_themselves(tmp_path: Path) 
     assert "1 failed, 5 passed" in printed
     assert "MISCALIBRATED (strong, p < 1e-300): theta is over-confident" in printed
     assert "a calibrated procedure fails with a chance of 1e-07 at most" in printed
-    assert "ringtrue.check(belief, model, procedure, n=100, seed=0)" in printed
+    assert "ringtrue.judge(ringtrue.run(belief, model, procedure, n=100, seed=0), anytime=True)" in printed
     # The line of the test is shown, and none of ours.
     assert "> " in printed
     assert "suites.py" not in printed

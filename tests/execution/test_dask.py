@@ -133,3 +133,12 @@ def test_the_command_line_finds_a_scheduler(client: Any, tmp_path: Path) -> None
 def _check(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "ringtrue", "check", "study.py", *options]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
+
+
+def test_a_run_until_decided_stops_where_it_would_alone(client: Any) -> None:
+    """In whatever order the cluster finishes them, replicates are looked at in the order of their numbers."""
+    wrong = study(lambda mu0, y: rt.Normal(y / 2, 0.5))
+    alone = rt.check(wrong, until="decided", max_n=400, progress=False)
+    spread = rt.check(wrong, until="decided", max_n=400, executor=client.get_executor(), progress=False)
+    assert (alone.replicates.n, alone.pvalue, alone.stopped) == (spread.replicates.n, spread.pvalue, spread.stopped)
+    np.testing.assert_array_equal(alone.replicates.u, spread.replicates.u)

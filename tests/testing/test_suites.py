@@ -136,7 +136,8 @@ def test_a_failure_of_several_stages_is_of_one_run() -> None:
             sentence, _, replay = str(error).splitlines()
             n = int(re.findall(r"n=(\d+)", replay)[0])
             if n > 100:
-                assert rt.check(BELIEF, _model, narrow, n=n, seed=seed).sentence == sentence
+                ran = rt.run(BELIEF, _model, narrow, n=n, seed=seed)
+                assert rt.judge(ran, anytime=True).sentence == sentence
                 return
     raise AssertionError("no run failed in a later stage")
 
@@ -152,7 +153,7 @@ def test_a_study_is_taken_and_called_one() -> None:
     """A study says all there is to ask."""
     assert assert_not_miscalibrated(rt.Study(BELIEF, _model, _right), false_alarm=1e-6).n >= 100
     wrong = rt.Study(BELIEF, _model, lambda mu0, y: rt.Normal(y / 2, 0.1))
-    with pytest.raises(rt.errors.Miscalibrated, match=re.escape("ringtrue.check(study, n=100)")):
+    with pytest.raises(rt.errors.Miscalibrated, match=re.escape("ringtrue.judge(ringtrue.run(study, n=100), anytime=True)")):
         assert_not_miscalibrated(wrong)
     with pytest.raises(rt.errors.InvalidStudy, match="put it into the Study"):
         assert_not_miscalibrated(wrong, seed=1)
@@ -161,7 +162,7 @@ def test_a_study_is_taken_and_called_one() -> None:
 def test_what_cannot_be_replayed_is_not_offered() -> None:
     """A study that is not reproducible has no call."""
     message = _message(lambda mu0, y: rt.Normal(y / 2, 0.1), reproducible=False)
-    assert "ringtrue.check(" not in message
+    assert "ringtrue.run(" not in message
     assert "cannot be replayed" in message
 
 

@@ -164,7 +164,8 @@ def _message(
     report: str | os.PathLike[str] | None,
 ) -> str:
     """Say what is wrong, how sure that is, how to see it again, and where the page is."""
-    result = judge(join(parts, reference=parts[-1].reference))
+    # The number of replicates was not fixed before.
+    result = judge(join(parts, reference=parts[-1].reference), anytime=True)
     n, fresh = result.replicates.n, parts[-1].n
     found = result.verdict is Verdict.MISCALIBRATED
     lines = [
@@ -194,4 +195,5 @@ def _call(question: Any, n: int, settings: dict[str, Any]) -> str:
     given = settings if of_study else {"seed": 0, **settings}
     plain = (int, float, str, type(None))
     words = [f"{name}={part!r}" if isinstance(part, plain) else f"{name}={name}" for name, part in given.items()]
-    return f"ringtrue.check({', '.join(['study' if of_study else 'belief, model, procedure', f'n={n}', *words])})"
+    asked = ", ".join(["study" if of_study else "belief, model, procedure", f"n={n}", *words])
+    return f"ringtrue.judge(ringtrue.run({asked}), anytime=True)"
