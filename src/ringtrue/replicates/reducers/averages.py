@@ -21,15 +21,12 @@ from ...distributions.frozen import KernelLaw, Sampler
 from ...functions import SEVERAL, TestFunction
 from ...question.study import Question, Study
 from ...streams import Streams
-from ...values import Floats, Ints, stack_values, width
+from ...values import Floats, Ints, width
 from ..averages import AVERAGES, looked_at, mean_features
-from ..block import Block, fitting, law_of
+from ..block import AVERAGED, Block, law_of
 from ..record import Field
 from .weak import compared_belief
 
-#: Draws of an output that are averaged. More would save 6 to 12 % of replicates; averages would then be functions of
-#: the data, nearly, and where these are often the same, 50 replicates do not tell how skew they are (size .03 at 1 %).
-_OF_OUTPUT = 16
 #: Draws of the belief per replicate. Where data leave half of the variance, sixteen cost 6 % more replicates than
 #: knowing the belief's means. None of a slow belief: that takes about twice the replicates there, 10 % more at a tenth.
 _OF_BELIEF = 16
@@ -69,29 +66,14 @@ def _draws(block: Block, columns: Sequence[int]) -> list[Floats]:
     """Return the entries of draws that are at hand, (draws, replicates) each, or of a few fresh ones."""
     if set(columns) <= set(block.wanted):
         return [_spaced(block.ranked[k].some) for k in columns]
-    fresh = _fresh(block)
-    return [block.evaluate(block.functions[k], fresh, 2) for k in columns]
+    drawn = block.outputs.few_draws()
+    return [_spaced(block.evaluate(block.functions[k], drawn, 2)) for k in columns]
 
 
 def _spaced(values: Floats) -> Floats:
     """Return at most sixteen draws, from the first to the last."""
     many = len(values)
-    return values if many <= _OF_OUTPUT else values[np.linspace(0, many - 1, _OF_OUTPUT).round().astype(int)]
-
-
-def _fresh(block: Block) -> Any:
-    outputs, streams = block.outputs, block.streams
-    if outputs.members is None:
-        drawn = outputs.whole.sample(_OF_OUTPUT, streams.generator("averages", int(block.index[0]), lane=1))
-    else:
-        each = zip(outputs.members, block.index.tolist(), strict=True)
-        rows = [one.sample(_size(one), streams.generator("averages", i, lane=1)) for one, i in each]
-        drawn = stack_values(rows, axis=1)
-    return fitting(drawn, block.theta)
-
-
-def _size(output: Any) -> int:
-    return _OF_OUTPUT if output.size is None else min(_OF_OUTPUT, int(output.size))
+    return values if many <= AVERAGED else values[np.linspace(0, many - 1, AVERAGED).round().astype(int)]
 
 
 def _parts(draws: Sequence[Floats]) -> list[list[Floats]]:
