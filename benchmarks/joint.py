@@ -1,15 +1,19 @@
-"""Sizes and powers of the tests of the joint law, beside other tools that are installed.
+"""Sizes and powers of ``check_draws`` on joint and single errors, its cost, beside other tools that are installed.
 
-Run: ``python -m benchmarks.joint``; ``--runs`` sets how many runs a row has. Rows are outputs that are right, and those
-that are wrong in one way each; a power is that of the whole verdict of ``check_draws`` at 5 %. tarp and hyppo are asked
-where they are installed: their p-values at their defaults, and at the threshold that rejects 5 % of right outputs.
+``python -m benchmarks.joint [--runs 200] [--workers 2] [--only sizes|powers|cost|peers]``. Rows are outputs that are
+right, and those that are wrong in one way each; a share is that of p-values of the whole verdict at 5 %, in rows of
+data that of the exact level. tarp and hyppo are asked where they are installed: their p-values at their defaults, and
+at the threshold that rejects 5 % of right outputs.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -17,7 +21,8 @@ import numpy as np
 import ringtrue as rt
 from ringtrue.values import Floats, Generator
 
-Draw = Callable[[Generator, int, int], tuple[Floats, Floats]]
+Draw = Callable[[Generator, int, int], tuple[Floats, ...]]
+Row = tuple[str, Draw, int, int, tuple[float, float]]
 
 
 def gaussian(truth: Floats, output: Floats) -> Draw:
@@ -64,28 +69,84 @@ def one_pair(d: int, rho: float) -> Floats:
     return found
 
 
+def biased(rng: Generator, n: int, m: int) -> tuple[Floats, Floats]:
+    """Return outputs whose first of ten entries is half an sd too low."""
+    theta, draws = rng.normal(size=(n, 10)), rng.normal(size=(n, m, 10))
+    draws[..., 0] -= 0.5
+    return theta, draws
+
+
+def leaning(rng: Generator, n: int, m: int) -> tuple[Floats, ...]:
+    """Return outputs whose second entry is 0.28 sd too high or too low by the sign of the first of y, and y."""
+    theta = rng.normal(size=(n, 2))
+    y = theta + rng.normal(size=(n, 2))
+    shift = np.stack([np.zeros(n), 0.28 * np.sign(y[:, 0])], axis=1)
+    return theta, y[:, None] / 2 + np.sqrt(0.5) * (rng.normal(size=(n, m, 2)) + shift[:, None]), y
+
+
+def partial(rng: Generator, n: int, m: int) -> tuple[Floats, ...]:
+    """Return posteriors from the first of two numbers, and both."""
+    theta = rng.normal(size=n)
+    y = theta[:, None] + rng.normal(size=(n, 2))
+    return theta, y[:, :1] / 2 + np.sqrt(0.5) * rng.normal(size=(n, m)), y
+
+
 TEN = np.eye(10)
 #: name, data, n, draws, the share that is expected: at most for sizes, at least for powers.
-ROWS: list[tuple[str, Draw, int, int, tuple[float, float]]] = [
+SIZES: list[Row] = [
     ("right, d = 10, M = 9", gaussian(TEN, TEN), 50, 9, (0.0, 0.05)),
     ("right, d = 10, M = 99", gaussian(TEN, TEN), 50, 99, (0.0, 0.05)),
     ("right, rho = .9, d = 2", gaussian(correlated(2, 0.9), correlated(2, 0.9)), 50, 99, (0.0, 0.05)),
+]
+POWERS: list[Row] = [
     ("rho .5 dropped, d = 2", gaussian(correlated(2, 0.5), np.eye(2)), 60, 99, (0.75, 1.0)),
     ("cross, d = 2", cross, 90, 99, (0.75, 1.0)),
     ("one pair of ten, rho .5", gaussian(one_pair(10, 0.5), TEN), 130, 99, (0.75, 1.0)),
     ("ring, d = 2", ring, 35, 99, (0.75, 1.0)),
-    ("one of ten: sd / 1.41", scaled(2**0.5), 65, 99, (0.0, 1.0)),
+    ("one of ten: variance / 2", scaled(2**0.5), 68, 99, (0.75, 1.0)),
+    ("one of ten: bias .5 sd", biased, 98, 99, (0.75, 1.0)),
+    ("data: sign of y[0]", leaning, 330, 99, (0.75, 1.0)),
+    ("data: half ignored", partial, 40, 99, (0.75, 1.0)),
 ]
 
 
-def rejected(draw: Draw, n: int, m: int, runs: int) -> tuple[Floats, float]:
-    """Return p-values of the verdict and seconds of CPU per run."""
-    rng, p = np.random.default_rng(1), []
+def one(draw: Draw, n: int, m: int, seed: int) -> tuple[float, float]:
+    """Return the p-value of a verdict, of the exact level where there are data, and seconds of CPU."""
+    theta, draws, *y = draw(np.random.default_rng([1, seed]), n, m)
     start = time.process_time()
-    for _ in range(runs):
-        theta, draws = draw(rng, n, m)
-        p.append(rt.check_draws(theta, draws).pvalue)
-    return np.array(p), (time.process_time() - start) / runs
+    result = rt.check_draws(theta, draws, y=y[0] if y else None)
+    p = result.levels["exact"].pvalue if y else result.pvalue
+    return p, time.process_time() - start
+
+
+def rows(wanted: list[Row], runs: int, workers: int) -> None:
+    """Print the shares of rejections."""
+    numbers = {label: k for k, (label, *_) in enumerate([*SIZES, *POWERS])}
+    with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
+        for label, _, n, m, (low, high) in wanted:
+            found = list(pool.map(_numbered, [numbers[label]] * runs, range(runs), chunksize=10))
+            p, seconds = np.array(found).T
+            share = float((p <= 0.05).mean())
+            noise = 2.6 * np.sqrt(max(share * (1 - share), 0.01) / runs)
+            ok = "ok" if low - noise <= share <= high + noise else "MISSED"
+            print(
+                f"{label:<26} n = {n:<5} M = {m:<4} rejected {share:.3f} (wanted {low:g}-{high:g}) {ok} "
+                f"{seconds.mean():.2f} s",
+                flush=True,
+            )
+
+
+def _numbered(k: int, seed: int) -> tuple[float, float]:
+    _, draw, n, m, _ = [*SIZES, *POWERS][k]
+    return one(draw, n, m, seed)
+
+
+def cost() -> None:
+    """Print what a whole check of draws costs."""
+    for n, d in ((1000, 10), (1000, 100), (100_000, 2)):
+        seconds = one(gaussian(np.eye(d), np.eye(d)), n, 99 if n < 10_000 else 19, 0)[1]
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"n = {n}, d = {d}: {seconds:.2f} s of CPU, at most {peak:.0f} MB so far in this process", flush=True)
 
 
 def of_tarp(theta: Floats, draws: Floats) -> float:
@@ -120,26 +181,28 @@ def peers() -> dict[str, Callable[[Floats, Floats], float]]:
 def beside(name: str, call: Any, runs: int) -> None:
     """Print the powers of another tool, at its own threshold and at that which rejects 5 % of right outputs."""
     rng = np.random.default_rng(2)
-    null = np.array([call(*gaussian(np.eye(2), np.eye(2))(rng, 60, 99)) for _ in range(runs)])
+    null = np.array([call(*gaussian(np.eye(2), np.eye(2))(rng, 60, 99)[:2]) for _ in range(runs)])
     threshold = float(np.quantile(null, 0.05))
-    for label, draw, n, m, _ in ROWS[3:7]:
-        p = np.array([call(*draw(rng, n, m)) for _ in range(runs)])
+    for label, draw, n, m, _ in POWERS[:4]:
+        p = np.array([call(*draw(rng, n, m)[:2]) for _ in range(runs)])
         corrected, own = (p <= threshold).mean(), (p <= 0.05).mean()
         print(f"{name:<8} {label:<26} n = {n:<5} at 5 %: {own:.2f}   level corrected: {corrected:.2f}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200)
-    runs = parser.parse_args().runs
-    for label, draw, n, m, (low, high) in ROWS:
-        p, seconds = rejected(draw, n, m, runs)
-        share = float((p <= 0.05).mean())
-        noise = 2.6 * np.sqrt(max(share * (1 - share), 0.01) / runs)
-        ok = "ok" if low - noise <= share <= high + noise else "MISSED"
-        print(f"{label:<26} n = {n:<5} M = {m:<4} rejected {share:.3f} (wanted {low:g}-{high:g}) {ok} {seconds:.2f} s")
-    for name, call in peers().items():
-        beside(name, call, max(runs // 4, 20))
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--only", choices=("sizes", "powers", "cost", "peers"))
+    given = parser.parse_args()
+    for name, wanted in (("sizes", SIZES), ("powers", POWERS)):
+        if given.only in (None, name):
+            rows(wanted, given.runs, given.workers)
+    if given.only in (None, "cost"):
+        cost()
+    for name, call in peers().items() if given.only in (None, "peers") else ():
+        beside(name, call, max(given.runs // 4, 20))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from ringtrue.statistics import uniformity
-from ringtrue.statistics.planning import OWN_SHARE, STRONG_SHARE
+from ringtrue.statistics.planning import AUTO_SHARE, OWN_SHARE, STRONG_SHARE
 from ringtrue.statistics.uniformity.minimum import adjusted_minimum
 
 Floats = NDArray[np.float64]
@@ -123,7 +123,7 @@ def _rejected(test: str, z: Floats, level: float) -> NDArray[np.bool_]:
     """Say of each row whether the test rejects it."""
     n = z.shape[1]
     if test == "check":
-        return _rejected("combination", z, level * STRONG_SHARE * OWN_SHARE)
+        return _rejected("combination", z, level * (STRONG_SHARE + AUTO_SHARE) * OWN_SHARE)
     if test == "combination" and n <= EVERY_VALUE:
         each = optimize.brentq(lambda p: adjusted_minimum(p, n, None) - level, 1e-3 * level, level)
         return np.asarray(np.any([_rejected(component, z, each) for component in COMPONENTS], axis=0))

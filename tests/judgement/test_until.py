@@ -194,6 +194,25 @@ def test_sequences_come_with_their_n() -> None:
     says(refusal(lambda: result.sequences("nothing")), "nothing", "theta")
 
 
+def test_functions_of_the_data_alone_do_not_concern_calibration() -> None:
+    """Evidence that an output is not the exact posterior is shown, and is no evidence against calibration."""
+    f = {"product": lambda theta, y: theta * y}
+    result = rt.judge(rt.run(BELIEF, noisy, lambda mu0, y: rt.Normal(0, 1), n=200, f=f), anytime=True)
+    assert result.levels["exact"].pvalue < 1e-3
+    assert (result.pvalue, result.evalue) == (1.0, 1.0)
+    assert result.verdict is rt.Verdict.INCONCLUSIVE
+
+
+def test_chains_that_cannot_be_followed_are_named() -> None:
+    """Of one chain that hardly moves there is no evidence over time, and a note says so."""
+
+    def slow(mu0: Any, y: Any, rng: Generator) -> Any:
+        return rt.Draws(y / 2 + np.cumsum(rng.normal(size=30)), chains=1)
+
+    result = rt.judge(rt.run(BELIEF, noisy, slow, n=30), anytime=True)
+    assert any("evidence over time is not known of theta" in note for note in result.notes)
+
+
 def test_what_cannot_be_stopped_is_refused() -> None:
     """Numbers that exclude each other, rules nobody knows, shares, functions chosen by the replicates."""
     about = (BELIEF, noisy, posterior)

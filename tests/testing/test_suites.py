@@ -153,7 +153,8 @@ def test_a_study_is_taken_and_called_one() -> None:
     """A study says all there is to ask."""
     assert assert_not_miscalibrated(rt.Study(BELIEF, _model, _right), false_alarm=1e-6).n >= 100
     wrong = rt.Study(BELIEF, _model, lambda mu0, y: rt.Normal(y / 2, 0.1))
-    with pytest.raises(rt.errors.Miscalibrated, match=re.escape("ringtrue.judge(ringtrue.run(study, n=100), anytime=True)")):
+    call = "ringtrue.judge(ringtrue.run(study, n=100), anytime=True)"
+    with pytest.raises(rt.errors.Miscalibrated, match=re.escape(call)):
         assert_not_miscalibrated(wrong)
     with pytest.raises(rt.errors.InvalidStudy, match="put it into the Study"):
         assert_not_miscalibrated(wrong, seed=1)

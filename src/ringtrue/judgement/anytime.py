@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,8 +18,9 @@ from ..statistics.effects import Interval
 from ..statistics.sequential import State
 from ..values import Floats, Ints
 from . import measures
+from .column import strong_columns
 from .groups import one_of_each
-from .levels import Evidence, TestRow, budget, levels
+from .levels import Evidence, TestRow, budget, level_of, levels
 from .processes import Line
 from .verdict import Tolerance
 
@@ -87,9 +88,10 @@ def follow(replicates: Replicates, *, state: State | None = None, before: int = 
     shares = budget([Evidence(name, (), 1.0) for name in dict.fromkeys(line.level for line in every)])
     # A level without a share in the verdict is followed beside it.
     weights = np.array([shares.get(line.level, 0.0) * line.share for line in every])
+    counts = bool(weights.any())
     found = sequential.follow(
         [line.process for line in every],
-        weights=weights if weights.any() else None,
+        weights=weights if counts else None,
         looks=looks[looks > before],
         state=state,
         before=before,
@@ -97,7 +99,21 @@ def follow(replicates: Replicates, *, state: State | None = None, before: int = 
     rows = [_row(line, found, k, replicates) for k, line in enumerate(every)]
     ended = [_level(name, rows) for name in dict.fromkeys(line.level for line in every)]
     wide = replicates.n // n  # groups have as many replicates each
+    if not counts:  # no level that concerns calibration was asked about
+        return Followed(
+            tuple(ended), found.looks * wide, np.zeros(len(found.looks)), replace(found.state, log_maximum=0.0)
+        )
     return Followed(tuple(ended), found.looks * wide, found.log_evalues, found.state)
+
+
+def notes(replicates: Replicates) -> list[str]:
+    """Say what evidence over time leaves out, of every run and of this one."""
+    followed = {line.f for line in lines(replicates) if line.level == level_of("theta")}
+    blind = [column.name for column in strong_columns(replicates) if column.name not in followed]
+    silent = (
+        f"evidence over time is not known of {', '.join(blind[:3])}: chains in groups, or too few or too slow ones."
+    )
+    return [LEFT_OUT, silent] if blind else [LEFT_OUT]
 
 
 def _row(line: Line, found: sequential.Evidence, k: int, replicates: Replicates) -> TestRow:

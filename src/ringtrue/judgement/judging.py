@@ -358,7 +358,7 @@ def _over_time(replicates: Replicates, alpha: float, tolerance: Tolerance, test:
     followed = anytime_.follow(replicates)
     rows = anytime_.rejecting(followed, alpha) if followed.pvalue <= alpha else None
     sizes, level = anytime_.sizes(replicates, alpha, tolerance), anytime_.level(replicates, alpha)
-    return _Grounds(followed.found, [anytime_.LEFT_OUT], followed.pvalue, rows, sizes, level)
+    return _Grounds(followed.found, anytime_.notes(replicates), followed.pvalue, rows, sizes, level)
 
 
 def _later(look: Look, alpha: float, n: int) -> float:
