@@ -82,6 +82,7 @@ def cli() -> None:
 @click.option("--tag", default="", help="Goes into the store's fingerprint.")
 @click.option("--shard", metavar="I/K", callback=_as_shard, help="The I-th of K shares, from 0; needs --store.")
 @click.option("--keep", type=click.Choice(["draws"]), help="Keep draws in the store.")
+@click.option("--retry-failures", is_flag=True, help="Compute the lost replicates of the store again.")
 @click.option("--report", "page", type=PAGE, metavar="FILE", help="Write an HTML page, and JSON beside it.")
 @JSON
 def check(

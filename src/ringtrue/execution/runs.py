@@ -52,6 +52,7 @@ class RunSettings(TypedDict, total=False):
     keep: Keep
     progress: Show
     max_seconds: float | None
+    retry_failures: bool
 
 
 def run(
@@ -72,6 +73,7 @@ def run(
     progress: Show = "auto",
     until: Until | None = None,
     max_seconds: float | None = None,
+    retry_failures: bool = False,
     **asking: Unpack[StudySettings],
 ) -> Replicates:
     """Simulate the replicates of a study.
@@ -113,6 +115,9 @@ def run(
     max_seconds
         Stop cleanly after so many seconds, with the replicates before the first that is missing. Judge these with
         ``anytime=True``: how many there are was not fixed before.
+    retry_failures
+        Compute those replicates of a store again that were lost, with the same random numbers, and no others. What
+        made them fail should be mended: a study that gives other answers for the others is another one.
 
     Examples
     --------
@@ -127,7 +132,7 @@ def run(
     job = Job(study, n, keep, on_failure)
     wanted = _share(study, n, shard)
     gate = Gate(until, max_seconds, shard, wanted[0])
-    return _ran(job, wanted, gate, failures_allowed, workers, executor, timeout, progress, store, tag)
+    return _ran(job, wanted, gate, failures_allowed, workers, executor, timeout, progress, store, tag, retry_failures)
 
 
 def go_on(
@@ -178,10 +183,14 @@ def _ran(
     progress: Show,
     store: Any = None,
     tag: str = "",
+    retry: bool = False,
 ) -> Replicates:
     """Compute what is missing of a range of replicates, until there are enough."""
     with _shelf(job, wanted, store, tag, gate.opens) as (shelf, verify), _crew(job, workers, executor, timeout) as crew:
         known = verify(partial(once, job, crew))
+        if retry:
+            shelf.forget_failures()
+        _refuse_failures(job, shelf, wanted, store)
         for part in shelf.parts(*wanted) if gate.opens else ():
             gate.see(part)
         todo = [] if gate.closed else shelf.missing(*wanted)
@@ -191,7 +200,9 @@ def _ran(
                     # The first shard looks for all of them; a stored replicate computed again has been looked at.
                     outcome = first_check(job, crew) if not known and todo[0][0] == 0 else None
                     _add_reference(job, shelf)
-                    _fill(job, shelf, _outcomes(job, crew, todo, outcome, gate), shown, allowed, gate)
+                    # Of those that failed before, any number may fail again.
+                    most = 1.0 if retry else allowed
+                    _fill(job, shelf, _outcomes(job, crew, todo, outcome, gate), shown, most, gate)
             except KeyboardInterrupt:
                 shelf.flush()
                 raise KeyboardInterrupt(_interrupted(shown, store)) from None
@@ -210,6 +221,12 @@ class Shelf(Protocol):
     def add(self, record: Replicates) -> None:
         """Keep some replicates."""
 
+    def forget_failures(self) -> int:
+        """Take lost replicates for ones that were never computed."""
+
+    def failures(self) -> tuple[Failure, ...]:
+        """Return the replicates that were lost before."""
+
     def flush(self) -> None:
         """Make sure that what was added stays."""
 
@@ -222,6 +239,18 @@ class Shelf(Protocol):
 
     def add_reference(self, first: int, values: Floats) -> None:
         """Keep fresh values of mu0."""
+
+
+def _refuse_failures(job: Job, shelf: Shelf, wanted: Range, store: Any) -> None:
+    """Refuse replicates that were lost before, if the first one that is lost should stop the run."""
+    lost = [one for one in shelf.failures() if wanted[0] <= one.replicate < wanted[1]]
+    if job.on_failure != "raise" or not lost:
+        return
+    (stage, message), _ = Counter((one.stage, one.error) for one in lost).most_common(1)[0]
+    raise ReplicateFailed(
+        f"{store} has {len(lost)} replicates that were lost, most often in the {stage}: {message}. Pass "
+        f"on_failure='record' to go on with them, or retry_failures=True to try them again."
+    )
 
 
 def _add_reference(job: Job, shelf: Shelf) -> None:
@@ -314,6 +343,12 @@ class _Memory:
 
     def add(self, record: Replicates) -> None:
         self.found.add(record)
+
+    def forget_failures(self) -> int:
+        return 0
+
+    def failures(self) -> tuple[Failure, ...]:
+        return ()
 
     def flush(self) -> None:
         return

@@ -287,9 +287,9 @@ def _simulated(study: Study, streams: Streams, block: int) -> tuple[Any, Any, An
     """Return theta, y and output of a replicate or a batch."""
     try:
         theta, y = _truth(study, streams, block)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         stage = "fit to y_obs" if study.observed else "belief"
-        raise Raised("model" if study.joint else stage, error) from error
+        raise Raised("model" if study.joint else stage, _ordinary(error)) from error
     try:
         if study.joint is None:
             # Copies, because models work in place and reuse buffers: the truth must stay what it was.
@@ -297,15 +297,19 @@ def _simulated(study: Study, streams: Streams, block: int) -> tuple[Any, Any, An
         y = copied(y)
         if y is None:
             raise InvalidStudy("the model must return a dataset, but it returned None; is a return statement missing?")
-    except Exception as error:
-        raise Raised("model", error) from error
+    except (Exception, SystemExit) as error:
+        raise Raised("model", _ordinary(error)) from error
     try:
         output = study.learn(copied(y), partial(streams.generator, "procedure", block))
         if study.batch is None:
             _need_single(output)
-    except Exception as error:
-        raise Raised("procedure", error) from error
+    except (Exception, SystemExit) as error:  # a call of sys.exit() is one lost replicate, and ends nothing
+        raise Raised("procedure", _ordinary(error)) from error
     return theta, y, output.copied() if study.batch is None else output
+
+
+def _ordinary(error: Exception | SystemExit) -> Exception:
+    return ReplicateFailed(f"it called sys.exit({error.code!r})") if isinstance(error, SystemExit) else error
 
 
 def _truth(study: Study, streams: Streams, block: int) -> tuple[Any, Any]:

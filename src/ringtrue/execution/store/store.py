@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidStudy, StoreError
-from ...replicates.record import JOINT, Failure, Gathering, Header, Replicates, Stored
+from ...replicates.record import JOINT, KEPT, Failure, Gathering, Header, Replicates, Stored
 from ...replicates.reducers import fields
 from ...values import Floats
 from . import codec, database, identity, ranges
@@ -257,6 +258,30 @@ class Store:
         if time.monotonic() - self._flushed > _EVERY or self._buffered > _AT_MOST:
             self.flush()
 
+    def forget_failures(self) -> int:
+        """Take lost replicates for ones that were never computed, and return how many there were; written at once."""
+        self._need_writer()
+        self.flush()
+        hit = [self._with_draws(part) for part in self.parts(0, sys.maxsize) if part.failures]
+        if not hit:
+            return 0
+        kept = [piece for part in hit for piece in _between_failures(part)]
+        with speaking(self.path), self._signed(self._meta):
+            for table in ("spans", "draws"):
+                where = [(part.first, part.stop) for part in hit]
+                self._db.executemany(f"DELETE FROM {table} WHERE first >= ? AND first < ?", where)
+            database.insert(self._db, "spans", codec.span_rows(kept, time.time()))
+            database.insert(self._db, "draws", codec.draws_rows(kept))
+        self._ranges = self._contents.covered()
+        return sum(part.lost for part in hit)
+
+    def _with_draws(self, part: Replicates) -> Replicates:
+        """Return some replicates with the draws that are kept of them."""
+        if self.keep is None or part.lost == part.n:
+            return part
+        kept = {f"{KEPT}{name}": array for name, array in self.draws(part.first, part.stop).items()}
+        return replace(part, arrays={**part.arrays, **kept})
+
     def flush(self) -> None:
         """Write what was added; it then survives whatever happens to this process.
 
@@ -475,6 +500,13 @@ def _prepared(path: Path, db: sqlite3.Connection, wanted: Meta) -> Meta:
     there = Contents(path, db, version).meta()
     need_same(there, wanted, path)
     return replace(there, n=max(there.n, wanted.n), opened=wanted.opened)
+
+
+def _between_failures(part: Replicates) -> list[Replicates]:
+    """Return the replicates before, between and behind those that were lost."""
+    lost = sorted(one.replicate for one in part.failures)
+    edges = zip([part.first, *(k + 1 for k in lost)], [*lost, part.stop], strict=True)
+    return [part.part(a, b) for a, b in edges if a < b]
 
 
 def _need_record(record: Replicates, keep: str | None) -> None:
