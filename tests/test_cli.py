@@ -310,6 +310,23 @@ def test_interrupting_is_130(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
+def test_a_request_to_terminate_is_taken_like_an_interrupt(tmp_path: Path) -> None:
+    """SIGTERM, which schedulers send before they kill, flushes the store and says how to go on; exit code 143."""
+    store = tmp_path / "run.db"
+    command = [sys.executable, "-m", "ringtrue", "check", _slow(tmp_path, 0.05, 10_000), "--store", str(store)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not (tmp_path / "begun").exists() and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(1.0)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=300)
+    assert (process.returncode, out) == (143, "")
+    assert "terminated; " in err
+    assert "safe in" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.process
 def test_progress_stays_out_of_files(tmp_path: Path) -> None:
     """Without a terminal there is no progress bar: logs hold whole lines, and of a short run none."""
     command = [sys.executable, "-m", "ringtrue", "check", _slow(tmp_path, 0.03, 100)]

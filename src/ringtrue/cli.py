@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import runpy
+import signal
 import sys
 import time
 import traceback
@@ -23,6 +24,7 @@ import click
 from .errors import InvalidStudy, RingtrueError
 from .execution.progress import duration, per_time
 from .execution.runs import run
+from .execution.signals import Terminated
 from .execution.store import Store, merge, repair
 from .export import Origin
 from .judgement.judging import check as check_study
@@ -44,6 +46,7 @@ ALPHA_OPTION = click.option("--alpha", type=ALPHA, default=0.05, show_default=Tr
 TEST_OPTION = click.option(
     "--test", type=click.Choice(sorted(TESTS)), default="combination", show_default=True, help="Uniformity test."
 )
+FORCE = click.option("--force", is_flag=True, help="Write over a page that is there.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 PAGE = click.Path(dir_okay=False, path_type=Path)
 STORE = click.argument("store", type=click.Path(exists=True, dir_okay=False, path_type=Path))
@@ -84,6 +87,7 @@ def cli() -> None:
 @click.option("--keep", type=click.Choice(["draws"]), help="Keep draws in the store.")
 @click.option("--retry-failures", is_flag=True, help="Compute the lost replicates of the store again.")
 @click.option("--report", "page", type=PAGE, metavar="FILE", help="Write an HTML page, and JSON beside it.")
+@FORCE
 @JSON
 def check(
     file: Path,
@@ -95,6 +99,7 @@ def check(
     test: str,
     dask: str | None,
     page: Path | None,
+    force: bool,
     as_json: bool,
     **settings: Any,
 ) -> None:
@@ -113,7 +118,7 @@ def check(
     if settings["shard"] is not None and (page is not None or as_json):
         raise click.UsageError("a share of a run is not judged, so that --shard goes with neither --report nor --json.")
     if page is not None:
-        need_place(page)  # no simulation is lost to a typo
+        _need_free(page, force)  # no simulation is lost to a typo
     # What a study prints must not end up in the JSON.
     with _beside(file), contextlib.redirect_stdout(sys.stderr), _cluster(dask) as executor:
         study, many = load_study(file, n=max_n if until else n, seed=seed)
@@ -128,6 +133,13 @@ def check(
         _describe(settings["store"])
         return
     _answer(result, as_json, page, settings["store"])
+
+
+def _need_free(page: Path, force: bool) -> None:
+    """Refuse a page that cannot be written, or that would be written over something."""
+    there = [str(file) for file in need_place(page) if file.exists() or file.is_symlink()]
+    if there and not force:
+        raise click.UsageError(f"{' and '.join(there)} would be written over; pass --force, or another name.")
 
 
 def _answer(result: Result, as_json: bool, page: Path | None = None, store: Path | None = None) -> NoReturn:
@@ -177,12 +189,13 @@ def judge_command(store: Path, alpha: float, test: str, as_json: bool) -> None:
 @click.option("-o", "--out", type=PAGE, metavar="FILE", help="The page.  [default: STORE with the ending .html]")
 @ALPHA_OPTION
 @TEST_OPTION
+@FORCE
 @JSON
-def report_command(store: Path, out: Path | None, alpha: float, test: str, as_json: bool) -> None:
+def report_command(store: Path, out: Path | None, alpha: float, test: str, force: bool, as_json: bool) -> None:
     """Judge what is in STORE and write it up as an HTML page, and as JSON beside it; exit codes as for check."""
     page = out or store.with_suffix(".html")
     # Before the store is read and judged, as in `check`.
-    need_place(page)
+    _need_free(page, force)
     _answer(judge(_done(store), alpha=alpha, test=test), as_json, page, store)
 
 
@@ -351,9 +364,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.exceptions.Abort as abort:
         # The KeyboardInterrupt behind it says what was saved and how to go on, if a run was interrupted.
         said = str(abort.__cause__ or "")
-        click.echo("ringtrue: interrupted" + (f"; {said}" if said else ""), err=True)
-        # 128 + 2, the number of SIGINT, as shells report it.
-        sys.exit(130)
+        ended = isinstance(abort.__cause__, Terminated)
+        click.echo(f"ringtrue: {'terminated' if ended else 'interrupted'}{f'; {said}' if said else ''}", err=True)
+        # 128 and the number of the signal, as shells report it.
+        sys.exit(128 + (signal.SIGTERM if ended else signal.SIGINT))
     except click.ClickException as error:
         error.show()
         sys.exit(EXIT_ERROR)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -265,10 +266,11 @@ def write(path: str | os.PathLike[str], pieces: str | Iterable[str]) -> Path:
     """Write a text file through a temporary one, so that an interruption leaves no half."""
     target = Path(path)
     # In the same folder: between file systems a rename is a copy, which can be interrupted.
-    part = target.with_name(f"{target.name}.part")
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
-        # csv writes its own line ends, to which a text file on Windows would add.
-        with part.open("w", encoding="utf-8", newline="") as file:
+        # A new file, never one that is there or that a link points to. csv writes its own line ends, to which a text
+        # file on Windows would add.
+        with part.open("x", encoding="utf-8", newline="") as file:
             file.writelines([pieces] if isinstance(pieces, str) else pieces)
         os.replace(part, target)
     except OSError as error:

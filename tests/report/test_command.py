@@ -92,6 +92,22 @@ def test_the_twin_of_a_store_follows_the_schema(tmp_path: Path) -> None:
     assert plain["failures"][0]["count"] == plain["lost"] == plain["store"]["failed"] > 0
 
 
+def test_nothing_is_written_over_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A page or its twin that is there is left alone, also by a link; --force writes, and never through a link."""
+    store = tmp_path / "run.db"
+    main(["check", str(_study(tmp_path)), "--store", str(store), "--shard", "0/1"])
+    precious = tmp_path / "precious.txt"
+    precious.write_text("mine", "utf-8")
+    (tmp_path / "run.json").symlink_to(precious)
+    assert _exit("report", store) == 3
+    assert "would be written over; pass --force" in capsys.readouterr().err
+    assert _exit("report", store, "--force") in (0, 1, 2)
+    assert precious.read_text("utf-8") == "mine"
+    assert not (tmp_path / "run.json").is_symlink()
+    assert _exit("report", store, "-o", tmp_path / "page.pdf") == 3
+    assert "should end in .html" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_a_run_that_is_not_done_is_a_look(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The page of half a run says that it is a look, which its file remembers; the share itself is not judged."""

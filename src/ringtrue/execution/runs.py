@@ -30,6 +30,7 @@ from .gate import Gate, Until
 from .paths import as_path
 from .pool import Pool
 from .progress import Progress, Show
+from .signals import terminable
 from .tasks import Job, alone, first_check, once, shared
 
 Range = tuple[int, int]
@@ -186,7 +187,11 @@ def _ran(
     retry: bool = False,
 ) -> Replicates:
     """Compute what is missing of a range of replicates, until there are enough."""
-    with _shelf(job, wanted, store, tag, gate.opens) as (shelf, verify), _crew(job, workers, executor, timeout) as crew:
+    with (
+        terminable(),
+        _shelf(job, wanted, store, tag, gate.opens) as (shelf, verify),
+        _crew(job, workers, executor, timeout) as crew,
+    ):
         known = verify(partial(once, job, crew))
         if retry:
             shelf.forget_failures()
@@ -203,9 +208,9 @@ def _ran(
                     # Of those that failed before, any number may fail again.
                     most = 1.0 if retry else allowed
                     _fill(job, shelf, _outcomes(job, crew, todo, outcome, gate), shown, most, gate)
-            except KeyboardInterrupt:
+            except KeyboardInterrupt as stop:
                 shelf.flush()
-                raise KeyboardInterrupt(_interrupted(shown, store)) from None
+                raise type(stop)(_interrupted(shown, store)) from None
         return shelf.replicates(wanted[0], gate.stop(wanted[1]))
 
 

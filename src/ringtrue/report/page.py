@@ -58,6 +58,8 @@ def need_place(path: str | os.PathLike[str]) -> tuple[Path, Path]:
         _need(module)
     target = Path(path)
     twin = target.with_suffix(".json")
+    if target.suffix.lower() not in ("", ".html", ".htm", ".json"):
+        raise RingtrueError(f"a page is HTML, and should end in .html, but {target} arrived; print it for a PDF.")
     if twin == target:
         raise RingtrueError(f"a page should end in .html, but {target} arrived, where the JSON beside it would go.")
     if target.is_dir() or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
