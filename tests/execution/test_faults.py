@@ -538,7 +538,7 @@ def test_one_writer_and_any_number_of_readers(tmp_path: Path) -> None:
         assert "to go at that rate" in shown.stdout
         judged = _ringtrue("judge", path)
         assert judged.returncode in (0, 1, 2)
-        assert "The file remembers this look" in judged.stderr
+        assert "evidence that holds whenever one looks" in judged.stderr
     assert done(path) > 200
 
 
