@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.joint [--runs 200] [--workers 2] [--only sizes|powers|cost|peers]``. Rows are outputs that are
 right, and those that are wrong in one way each; a share is that of p-values of the whole verdict at 5 %, in rows of
-data that of the exact level. tarp and hyppo are asked where they are installed: their p-values at their defaults, and
-at the threshold that rejects 5 % of right outputs.
+data that of the exact level. tarp, sbi's TARP and C2ST and hyppo's MMD are asked where they are installed, at
+their defaults and at the threshold that rejects 5 % of right outputs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from typing import Any
 
 import numpy as np
 
@@ -149,44 +148,79 @@ def cost() -> None:
         print(f"n = {n}, d = {d}: {seconds:.2f} s of CPU, at most {peak:.0f} MB so far in this process", flush=True)
 
 
-def of_tarp(theta: Floats, draws: Floats) -> float:
-    """Return the p-value of tarp's coverage at its defaults, by the distance of its curve from the diagonal."""
+def of_tarp(theta: Floats, draws: Floats) -> tuple[float, float]:
+    """Return tarp's coverage at its defaults: the distance of its curve from the diagonal, and a KS test of the two."""
     import tarp  # type: ignore[import-not-found]
     from scipy import stats
 
     ecp, alpha = tarp.get_tarp_coverage(np.swapaxes(draws, 0, 1), theta, seed=1)
-    return float(stats.kstest(ecp, alpha).pvalue)
+    return float(np.abs(ecp - alpha).max()), float(stats.kstest(ecp, alpha).pvalue)
 
 
-def of_hyppo(theta: Floats, draws: Floats) -> float:
-    """Return the p-value of hyppo's MMD of truths and one draw of each output, 100 permutations."""
+def of_sbi_tarp(theta: Floats, draws: Floats) -> tuple[float, float]:
+    """Return the same of sbi, whose own check has the p-value."""
+    import torch
+    from sbi.diagnostics.tarp import _run_tarp, check_tarp, get_tarp_references
+
+    thetas, samples = torch.as_tensor(theta), torch.as_tensor(np.swapaxes(draws, 0, 1).copy())
+    ecp, alpha = _run_tarp(samples, thetas, get_tarp_references(thetas))
+    return float((ecp - alpha).abs().max()), float(check_tarp(ecp, alpha)[1])
+
+
+def of_sbi_c2st(theta: Floats, draws: Floats) -> tuple[float, float]:
+    """Return the accuracy of sbi's classifier of truths and one draw of each output; it has no p-value."""
+    import torch
+    from sbi.utils.metrics import c2st
+
+    return float(c2st(torch.as_tensor(theta), torch.as_tensor(draws[:, 0]))), float("nan")
+
+
+def of_hyppo(theta: Floats, draws: Floats) -> tuple[float, float]:
+    """Return hyppo's MMD of truths and one draw of each output, 100 permutations."""
     from hyppo.ksample import MMD
 
-    return float(MMD().test(theta, draws[:, 0], reps=100, auto=False).pvalue)
+    found = MMD().test(theta, draws[:, 0], reps=100, auto=False)
+    return float(found.stat), float(found.pvalue)
 
 
-def peers() -> dict[str, Callable[[Floats, Floats], float]]:
-    """Return the other tools that are installed."""
-    found: dict[str, Callable[[Floats, Floats], float]] = {}
-    for name, call in (("tarp", of_tarp), ("hyppo", of_hyppo)):
+def of_ringtrue(theta: Floats, draws: Floats) -> tuple[float, float]:
+    """Return the verdict's p-value, and as evidence 1 minus it."""
+    p = rt.check_draws(theta, draws).pvalue
+    return -p, p
+
+
+Peer = Callable[[Floats, Floats], tuple[float, float]]
+PEERS: tuple[tuple[str, str, Peer], ...] = (
+    ("ringtrue", "ringtrue", of_ringtrue),
+    ("tarp", "tarp", of_tarp),
+    ("sbi TARP", "sbi", of_sbi_tarp),
+    ("sbi C2ST", "sbi", of_sbi_c2st),
+    ("hyppo MMD", "hyppo", of_hyppo),
+)
+
+
+def peers(runs: int) -> None:
+    """Print what each tool that is installed finds at its own 5 %, and at the threshold of 5 % of right outputs."""
+    print(f"{'':<10} {'an error':<26} n      right: own 5 %   wrong: own 5 %   level corrected   CPU s")
+    for name, module, call in PEERS:
         try:
-            __import__(name)
+            __import__(module)
         except ImportError:
             print(f"{name} is not installed and left out")
-        else:
-            found[name] = call
-    return found
+            continue
+        for label, draw, n, m, _ in POWERS[:4]:
+            print(f"{name:<10} {label:<26} {n:<6} {_beside(call, draw, n, m, runs)}", flush=True)
 
 
-def beside(name: str, call: Any, runs: int) -> None:
-    """Print the powers of another tool, at its own threshold and at that which rejects 5 % of right outputs."""
-    rng = np.random.default_rng(2)
-    null = np.array([call(*gaussian(np.eye(2), np.eye(2))(rng, 60, 99)[:2]) for _ in range(runs)])
-    threshold = float(np.quantile(null, 0.05))
-    for label, draw, n, m, _ in POWERS[:4]:
-        p = np.array([call(*draw(rng, n, m)[:2]) for _ in range(runs)])
-        corrected, own = (p <= threshold).mean(), (p <= 0.05).mean()
-        print(f"{name:<8} {label:<26} n = {n:<5} at 5 %: {own:.2f}   level corrected: {corrected:.2f}")
+def _beside(call: Peer, draw: Draw, n: int, m: int, runs: int) -> str:
+    rng, start = np.random.default_rng(2), time.process_time()
+    d = draw(rng, 2, 2)[0].shape[1]
+    right, wrong = gaussian(np.eye(d), np.eye(d)), draw
+    null, found = (np.array([call(*one(rng, n, m)[:2]) for _ in range(runs)]) for one in (right, wrong))
+    corrected = np.mean(found[:, 0] > np.quantile(null[:, 0], 0.95))
+    own = [f"{np.mean(part[:, 1] <= 0.05):.2f}" if np.isfinite(part[:, 1]).all() else "   -" for part in (null, found)]
+    seconds = (time.process_time() - start) / (2 * runs)
+    return f"{own[0]:>14} {own[1]:>16} {corrected:>17.2f} {seconds:>7.2f}"
 
 
 def main() -> None:
@@ -201,8 +235,8 @@ def main() -> None:
             rows(wanted, given.runs, given.workers)
     if given.only in (None, "cost"):
         cost()
-    for name, call in peers().items() if given.only in (None, "peers") else ():
-        beside(name, call, max(given.runs // 4, 20))
+    if given.only in (None, "peers"):
+        peers(max(given.runs // 4, 20))
 
 
 if __name__ == "__main__":
