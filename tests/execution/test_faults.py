@@ -290,8 +290,12 @@ def test_a_replicate_is_lost_when_its_process_dies_twice_alone(tmp_path: Path, t
         np.testing.assert_array_equal(ran.u[ran.kept], rt.run(study(), n=n).u[ran.kept])
 
 
-@pytest.mark.parametrize("leave", [os._exit, sys.exit], ids=["os._exit", "sys.exit"])
-def test_leaving_with_success_is_a_failure_too(leave: Any) -> None:
+@pytest.mark.parametrize(
+    ("leave", "error"),
+    [(os._exit, "its process died (exit code 0)"), (sys.exit, "it called sys.exit(0)")],
+    ids=["os._exit", "sys.exit"],
+)
+def test_leaving_with_success_is_a_failure_too(leave: Any, error: str) -> None:
     """A replicate that ends its process with exit code 0 is recorded; nobody waits for it or leaves with it."""
 
     fatal = float(rt.replay(study(), 15)[1])
@@ -302,7 +306,7 @@ def test_leaving_with_success_is_a_failure_too(leave: Any) -> None:
         return bayes(mu0, y)
 
     ran = rt.run(study(leaving), n=16, workers=2, on_failure="record")
-    assert [(one.replicate, one.error) for one in ran.failures] == [(15, "its process died (exit code 0)")]
+    assert [(one.replicate, one.error) for one in ran.failures] == [(15, error)]
 
 
 def test_a_worker_killed_while_it_answers_holds_up_nobody(tmp_path: Path) -> None:
@@ -611,7 +615,7 @@ def test_a_failure_that_is_raised_leaves_what_was_done(tmp_path: Path) -> None:
     assert [one.replicate for one in ran.failures] == [30]
     assert before.items() <= written(path).items()
     with pytest.warns(UserWarning, match="procedure was"):
-        rt.run(study(bayes), n=n, store=path)
+        rt.run(study(bayes), n=n, store=path, on_failure="record")
 
 
 # Progress.
