@@ -8,7 +8,7 @@ import pytest
 
 import ringtrue as rt
 from ringtrue.execution.store import Store
-from tests.builders import BELIEF, noisy, says
+from tests.builders import BELIEF, noisy, refusal, says
 
 
 class Sick:
@@ -72,6 +72,12 @@ def test_losses_of_a_store_are_not_handed_out_in_silence(sick: Sick, tmp_path: P
     with pytest.raises(rt.errors.ReplicateFailed) as caught:
         _run(sick, path)
     says(str(caught.value), "were lost", "no fit", "on_failure='record'", "retry_failures=True")
+
+
+def test_trying_again_needs_a_store() -> None:
+    """Without one nothing was lost before."""
+    message = refusal(lambda: rt.run(BELIEF, noisy, lambda mu0, y: rt.Normal(y / 2, 0.7), n=5, retry_failures=True))
+    says(message, "retry_failures", "store=")
 
 
 def test_an_exit_is_one_lost_replicate(tmp_path: Path) -> None:

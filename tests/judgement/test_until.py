@@ -10,7 +10,7 @@ import pytest
 
 import ringtrue as rt
 from ringtrue.execution.store import Store
-from ringtrue.judgement import anytime
+from ringtrue.judgement import anytime, joint
 from ringtrue.judgement.until import Decided
 from ringtrue.statistics.sequential import log_evalues, looks_up_to, next_look
 from ringtrue.values import Generator
@@ -179,6 +179,49 @@ def test_lost_replicates_are_taken_for_the_worst() -> None:
     whole = rt.judge(rt.run(BELIEF, noisy, _narrow, n=200), anytime=True)
     assert some.failures
     assert 0 < some.evalue < whole.evalue
+
+
+def test_a_loss_on_the_way_changes_no_test_that_is_followed() -> None:
+    """Of several entries, too: the block of a lost replicate says nothing, and the run goes on to the same place."""
+
+    def failing(mu0: Any, y: Any, rng: Generator) -> Any:
+        if y[0] > 2.2:
+            raise ValueError("no fit")
+        return y / 2 + SD * rng.normal(size=(19, 2))
+
+    def two(theta: Any, rng: Generator) -> Any:
+        return theta + rng.normal(size=2)
+
+    result = rt.check(rt.Gaussian([0.0, 0.0], np.eye(2)), two, failing, until="decided", max_n=150, on_failure="record")
+    assert result.failures
+    assert {row.level for row in result.tests} == {"strong", "auto", "weak"}
+    blocks = joint.blocks(result.replicates)
+    assert blocks is not None
+    lost = {one.replicate // joint.BLOCK for one in result.failures}
+    assert all(blocks[0].pvalues[number] == 1 for number in lost if number < len(blocks[0].pvalues))
+
+
+def test_a_dropped_correlation_is_found_beside_losses() -> None:
+    """Blocks without losses speak; the sentence says that the size is not known, and the page can be made."""
+    half = np.linalg.cholesky([[1.0, 0.8], [0.8, 1.0]])
+
+    def forgetful(mu0: Any, y: Any, rng: Generator) -> Any:
+        if y[0] > 3.2:
+            raise ValueError("no fit")
+        return y / 2 + SD * rng.normal(size=(19, 2))
+
+    ran = rt.run(
+        rt.Gaussian([0.0, 0.0], half @ half.T),
+        lambda theta, rng: theta + half @ rng.normal(size=2),
+        forgetful,
+        n=600,
+        on_failure="record",
+    )
+    result = rt.judge(ran, anytime=True)
+    assert result.failures
+    assert result.levels["auto"].pvalue < 1e-3
+    assert "correlations between entries are off; by how much is not known" in result.sentence
+    assert result.plot() is not None
 
 
 def test_sequences_come_with_their_n() -> None:

@@ -130,6 +130,8 @@ def run(
     study = as_study(study, model, procedure, **asking)
     n = at_least(1, "n", n)
     _need_options(study, n, on_failure, failures_allowed, progress, keep, store, shard)
+    if retry_failures and store is None:
+        raise InvalidStudy("retry_failures= needs the file that the lost replicates are in; pass store='run.db'.")
     job = Job(study, n, keep, on_failure)
     wanted = _share(study, n, shard)
     gate = Gate(until, max_seconds, shard, wanted[0])

@@ -5,7 +5,6 @@ The only place that knows how averages are kept in a record. It reads the record
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,6 +20,7 @@ from ..statistics.effects import Interval
 from ..values import Floats
 from . import groups
 from .column import strong_columns
+from .text import free
 
 #: Kinds of the row of the test: whether the sizes of a result describe all that it can have seen, or not.
 SIZED, UNSIZED = "averages", "averages without sizes"
@@ -90,7 +90,7 @@ class Averages:
         several = len(self.names) > 1
         pairs = self.parts[-1][0] == "correlation"
         plain = "means, spreads and correlations" if pairs else "means and spreads" if several else "mean and spread"
-        return _free(plain, {function.name for function in self.replicates.functions})
+        return free(plain, {function.name for function in self.replicates.functions})
 
     def correlation(self, confidence: float) -> Interval | None:
         """Return the error of the correlation that may be off by most; None if none was looked at."""
@@ -103,10 +103,6 @@ class Averages:
         estimate, half = float(self.tested.means[k]), float(reach[k])
         f = " and ".join(self.names[j] for j in self.parts[k][1])
         return Interval(CORRELATION, estimate, estimate - half, estimate + half, 0.0, f=f)
-
-
-def _free(name: str, taken: Collection[str]) -> str:
-    return _free(f"{name} (of all)", taken) if name in taken else name
 
 
 def averages_of(replicates: Replicates) -> Averages | None:

@@ -5,7 +5,6 @@ The only place that knows how members are kept in a record. It reads the record 
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,6 +19,7 @@ from ..statistics.effects.intervals import clopper_pearson
 from ..values import Floats, Ints
 from . import groups
 from .column import columns_of
+from .text import free
 
 #: Kinds of the rows of tests of the joint law.
 CORRELATIONS, ENERGY, BAND = "correlations", "energy", "band"
@@ -116,12 +116,15 @@ class Members:
 def names_of_rows(replicates: Replicates) -> dict[str, str]:
     """Return what the three tests are called; names of the user's come first."""
     taken = {function.name for function in replicates.functions}
-    return {kind: _free("band depth" if kind == BAND else kind, taken) for kind in KINDS}
+    return {kind: free("band depth" if kind == BAND else kind, taken) for kind in KINDS}
 
 
 def blocks(replicates: Replicates) -> list[sequential.Blocks] | None:
-    """Return p-values of the three tests in blocks of replicates; None if nothing is known of the joint law."""
-    if members_of(replicates) is None or GROUP in replicates.arrays:
+    """Return p-values of the three tests in blocks of replicates; None if nothing is known of the joint law.
+
+    A block with a lost replicate has p-values of 1: which tests there are must not depend on what happens later.
+    """
+    if f"{JOINT}{ENERGY}" not in replicates.arrays or GROUP in replicates.arrays:
         return None
     # Those of a run that goes on were found before.
     known: dict[int, tuple[float, ...]] = vars(replicates).setdefault("_blocks", {})
@@ -140,10 +143,6 @@ def _of_block(replicates: Replicates, number: int) -> tuple[float, ...]:
         return (1.0,) * len(KINDS)
     rng = stream(replicates, _BLOCKS + number)  # labels of its own, so that blocks are independent
     return matched.joint_test(found.scores, found.ranks, found.pairs, rng=rng, randomisations=199).adjusted
-
-
-def _free(name: str, taken: Collection[str]) -> str:
-    return _free(f"{name} (of all)", taken) if name in taken else name
 
 
 def members_of(replicates: Replicates) -> Members | None:

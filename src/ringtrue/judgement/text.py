@@ -14,6 +14,17 @@ _MOST = 6
 MEASURED = ("f", "name", "estimate", "low", "high", "ideal", "within")
 
 
+def free(name: str, taken: Collection[str]) -> str:
+    """Return a name for what all entries have together that no test function of the user's has.
+
+    Examples
+    --------
+    >>> free("energy", {"energy"})
+    'energy (of all)'
+    """
+    return free(f"{name} (of all)", taken) if name in taken else name
+
+
 def as_row(m: Interval) -> dict[str, Any]:
     """Return what tables have of a measure."""
     return {name: getattr(m, name) for name in MEASURED}

@@ -14,8 +14,8 @@ from ..errors import InvalidStudy
 from ..replicates.record import KEPT, Replicates, join
 from ..statistics.sequential import CERTIFIED, State, next_look
 from . import anytime
-from .column import columns_of
 from .looks import Look
+from .processes import Line
 from .verdict import Tolerance, Verdict, weighed
 
 
@@ -83,13 +83,18 @@ class Decided:
 
     def _follow(self, prefix: Replicates) -> anytime.Followed:
         """Follow the evidence from where it stood, or from the start if replicates have a new form."""
-        routes = " ".join(column.route for column in columns_of(prefix))
+        routes = " ".join(f"{line.level} {line.f} {line.route} {_reach(line)}" for line in anytime.lines(prefix))
         if routes != self._routes:
             self._state, self._followed, self._routes = None, 0, routes
         found = anytime.follow(prefix, state=self._state, before=self._followed)
         if len(found.looks):
             self._state, self._followed = found.state, int(found.looks[-1]) // prefix.header.datasets
         return found
+
+
+def _reach(line: Line) -> str:
+    """Return how far bets on chains reach, which grows with the longest of them."""
+    return str(getattr(line.process, "reach", ""))
 
 
 def need_until(until: object) -> None:
