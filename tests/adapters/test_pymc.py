@@ -58,6 +58,42 @@ def test_prior_and_data_follow_the_model(study: Any) -> None:
     assert np.abs((one - mean) / theta["sd"]).max() < 6
 
 
+def nested(mixed: bool) -> Any:
+    """Return a model whose variables depend on others; a mixture among them cannot be drawn side by side."""
+    with pm.Model() as model:
+        mu, tau, share = pm.Normal("mu", 0, 5), pm.HalfCauchy("tau", 5), pm.Dirichlet("share", np.ones(3))
+        pm.Normal("theta", mu, tau, shape=8)
+        pm.Deterministic("total", mu + tau)
+        pm.Categorical("label", share)
+        if mixed:
+            pm.Mixture("mixture", w=[0.5, 0.5], comp_dists=[pm.Normal.dist(mu, 1), pm.Normal.dist(mu, 1)])
+        pm.Normal("y", 0, 1, observed=np.zeros(2))
+    return model
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_draws_of_the_prior_follow_their_own_parents(mixed: bool) -> None:
+    """Side by side or in turn, each draw of a variable has the law that its own parents give it, and noise of its own.
+
+    Kolmogorov's tests at 1e-6 each; with the parents of the next draw, or the noise of another, they fail.
+    """
+    names = ["mu", "tau", "share", "theta", "total", "label", *(["mixture"] if mixed else [])]
+    machine = adapters.pymc(nested(mixed), names=names, sampler="pymc").machine
+    drawn = machine.prior(1500, np.random.default_rng(3))
+    assert np.array_equal(drawn["total"], drawn["mu"] + drawn["tau"])
+    noise = (drawn["theta"] - drawn["mu"][:, None]) / drawn["tau"][:, None]
+    assert stats.kstest(noise.ravel(), "norm").pvalue > 1e-6
+    wrong = (drawn["theta"] - drawn["mu"][:, None]) / np.roll(drawn["tau"], 1)[:, None]
+    assert stats.kstest(wrong.ravel(), "norm").pvalue < 1e-6
+    # Differences of neighbours, no draw in two of them; draws that share their noise would have none.
+    assert stats.kstest((np.diff(noise, axis=0)[::2] / np.sqrt(2)).ravel(), "norm").pvalue > 1e-6
+    counts = [np.sum(drawn["label"] == label) - drawn["share"][:, label].sum() for label in range(3)]
+    # A sum of 1500 independent centred terms within one: beyond 106 with probability below 1e-6 (Hoeffding: 104).
+    assert np.abs(counts).max() < 106
+    if mixed:
+        assert stats.kstest(drawn["mixture"] - drawn["mu"], "norm").pvalue > 1e-6
+
+
 def test_log_likelihood_is_that_of_scipy(study: Any) -> None:
     """For one parameter and for many at once."""
     x, rng = np.linspace(-1, 1, 8), np.random.default_rng(2)

@@ -185,8 +185,21 @@ class Machine(Identified):
     # Prior and data.
 
     @cached_property
-    def _prior(self) -> tuple[Callable[..., Any], list[Any]]:
-        return self._forward([], [self.model[name] for name in self._drawn])
+    def _prior(self) -> Callable[[int, Generator], list[NDArray[Any]]]:
+        """A function that draws all variables of the prior, m times."""
+        import pytensor.tensor as pt
+
+        one, m = [self.model[name] for name in self._drawn], pt.lscalar("m")
+        if (many := _repeated(one, m)) is not None:
+            together = self._forward([m], many)
+            return lambda m, rng: list(_seeded(together, rng)(m))
+        alone = self._forward([], one)
+
+        def drawn(m: int, rng: Generator) -> list[NDArray[Any]]:
+            function = _seeded(alone, rng)
+            return [np.stack(parts) for parts in zip(*(function() for _ in range(m)), strict=True)]
+
+        return drawn
 
     @property
     def _drawn(self) -> list[str]:
@@ -205,9 +218,7 @@ class Machine(Identified):
 
     def prior(self, m: int, rng: Generator) -> dict[str, NDArray[Any]]:
         """Return m draws of the prior, jointly, so that deterministic variables agree with their parents."""
-        function = _seeded(self._prior, rng)
-        drawn = [function() for _ in range(m)]
-        return {name: np.stack(parts) for name, parts in zip(self._drawn, zip(*drawn, strict=True), strict=True)}
+        return dict(zip(self._drawn, map(np.asarray, self._prior(m, rng)), strict=True))
 
     def simulate(self, theta: Mapping[str, Any], rng: Generator) -> dict[str, NDArray[Any]]:
         """Return data for one truth."""
@@ -261,6 +272,32 @@ class Machine(Identified):
     @cached_property
     def _blank(self) -> dict[str, NDArray[Any]]:
         return {name: part[0] for name, part in self.prior(1, np.random.default_rng(0)).items()}
+
+
+def _repeated(variables: Sequence[Any], m: Any) -> list[Any] | None:
+    """Return variables m times over, drawn side by side, with m on the first axis; None if they must be drawn in turn.
+
+    What depends on nothing random is made m times as large; what depends on it follows. Only PyTensor's own random
+    variables follow with random numbers for each of the m: others that are not first in the graph are drawn in turn.
+    """
+    from pymc.distributions.distribution import SymbolicRandomVariable
+    from pymc.distributions.shape_utils import change_dist_size
+    from pytensor.graph.replace import vectorize_graph
+    from pytensor.graph.traversal import ancestors
+    from pytensor.tensor.random.op import RandomVariable
+
+    def random(variables: Sequence[Any]) -> dict[Any, None]:
+        nodes = dict.fromkeys(one.owner for one in ancestors(variables) if one.owner is not None)
+        return {node: None for node in nodes if isinstance(node.op, (RandomVariable, SymbolicRandomVariable))}
+
+    nodes = random(variables)
+    roots = [node for node in nodes if not random(node.inputs)]
+    if not all(isinstance(node.op, RandomVariable) for node in nodes if node not in roots):
+        return None
+    first = [node.default_output() for node in roots]
+    many = vectorize_graph(variables, {one: change_dist_size(one, (m,), expand=True) for one in first})
+    # A deterministic variable that depends on nothing random has no axis for m.
+    return many if all(a.ndim == b.ndim + 1 for a, b in zip(many, variables, strict=True)) else None
 
 
 def _again(rv: Any) -> Any:

@@ -151,29 +151,36 @@ class Nutpie:
             return_raw_trace=True,
             **fit.options,
         )
-        draws, stats = trace.get_arrow_trace()
-        kept = [int(np.sum(_array(told, "tuning"))) for told in stats]
+        draws, stats = (list(map(_Columns, part)) for part in trace.get_arrow_trace())
+        kept = [int(np.sum(told("tuning"))) for told in stats]
         said = {
-            name: np.stack([_array(told, name)[first:] for told, first in zip(stats, kept, strict=True)])
-            for name in _KEYS
-            if name in stats[0].column_names
+            name: np.stack([told(name)[first:] for told, first in zip(stats, kept, strict=True)])
+            for name in stats[0].names & _KEYS
         }
         values = {
-            name: np.concatenate([_array(chain, name)[first:] for chain, first in zip(draws, kept, strict=True)])
+            name: np.concatenate([chain(name)[first:] for chain, first in zip(draws, kept, strict=True)])
             for name in slots.wanted
         }
         return Draws(values, chains=fit.chains, diagnostics=_said(said))
 
 
-def _array(batch: Any, name: str) -> NDArray[Any]:
-    """Return a column of a table of nutpie's, whose rows are arrays of a shape that it says, as one array."""
-    import pyarrow
+class _Columns:
+    """A table of nutpie's whose rows are numbers, or arrays of a shape that it says."""
 
-    column = batch.column(name)
-    shape = [int(size) for size in column.field.metadata.get(b"shape", b"").decode().split(",") if size]
-    held = pyarrow.array(column)
-    flat = held.flatten() if hasattr(held, "flatten") else held
-    return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(batch.num_rows, *shape)
+    def __init__(self, batch: Any) -> None:
+        import pyarrow
+
+        self.batch = pyarrow.record_batch(batch)
+        self.names = set(self.batch.schema.names)
+
+    def __call__(self, name: str) -> NDArray[Any]:
+        """Return a column as one array."""
+        place = self.batch.schema.get_field_index(name)
+        about = self.batch.schema.field(place).metadata or {}
+        shape = [int(size) for size in about.get(b"shape", b"").decode().split(",") if size]
+        held = self.batch.column(place)
+        flat = held.flatten() if hasattr(held, "flatten") else held
+        return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(self.batch.num_rows, *shape)
 
 
 def _from_trace(slots: Slots, trace: Any) -> Draws:

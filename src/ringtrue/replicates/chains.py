@@ -9,7 +9,7 @@ diagnostics. It draws nothing at random and tests nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,7 @@ def features(u: Floats) -> Floats:
     return np.stack([z, z * z - 1, *legendre], axis=-1)
 
 
+@lru_cache(maxsize=8)
 def table(length: int) -> Floats:
     """Return the features at every position in a reference of so many draws, half steps included for ties."""
     # The middle of its cell, and of its ties: both sides of a difference are placed alike, so nothing need be random.
@@ -159,13 +160,20 @@ class Placed:
 
     def below(self) -> Floats:
         """Return (replicates, knots): the same for being at or below a position."""
-        length = self.shape[2]
-        u = (np.arange(2 * length + 1) / 2 + 0.5) / (length + 1)
-        return self._over_references([np.asarray(u <= knot, float) for knot in KNOTS])
+        _, chains, length = self.shape
+        # The places up to a knot are the first so many: numbers of draws in them are differences of one running sum.
+        upto = np.searchsorted((np.arange(2 * length + 1) / 2 + 0.5) / (length + 1), KNOTS, side="right")
+        sums = [np.cumsum(each, axis=1)[:, upto - 1] * (upto > 0) for each in self._counts]
+        others = np.stack(sums) / ((chains - 1) * length)
+        return np.asarray(((self._truths[:, :, None] < upto) - others).mean(axis=0))
 
-    def _over_references(self, functions: Floats | list[Floats]) -> Floats:
-        truths = np.stack([self._of(self.truth, c) for c in range(self.shape[1])])
-        return np.stack([(g[truths] - self._mean_of_others(g)).mean(axis=0) for g in functions], axis=1)
+    @cached_property
+    def _truths(self) -> Ints:
+        """Twice the place of the truth in every chain, (chains, replicates)."""
+        return np.stack([self._of(self.truth, c) for c in range(self.shape[1])])
+
+    def _over_references(self, functions: Floats) -> Floats:
+        return np.stack([(g[self._truths] - self._mean_of_others(g)).mean(axis=0) for g in functions], axis=1)
 
     def noise(self) -> Floats:
         """Return (replicates, 2): the mean square score of draws, and that of whole chains, in the other chains."""
@@ -208,11 +216,16 @@ class Placed:
         if not halves.size:  # single draws have no halves
             return np.full(len(halves), np.nan), np.full(len(halves), np.nan)
         # Of chains of even length the halves are all draws, whose order is known already.
-        known = self.ranks().reshape(halves.shape) if halves.size == self.chains.size else _ranked(halves)
-        scores = _scores(known)
-        middle = np.median(halves, axis=(1, 2), keepdims=True)
-        folded = _scores(_ranked(np.abs(halves - middle)))
+        all_draws = self if halves.size == self.chains.size else Placed(halves, self.truth)
+        scores = _scores(all_draws.ranks().reshape(halves.shape))
+        folded = _scores(_ranked(np.abs(halves - all_draws.median()[:, None, None])))
         return np.asarray(np.fmax(potential_scale(scores), potential_scale(folded))), effective_size(scores)
+
+    def median(self) -> Floats:
+        """Return the median of all draws of each replicate, from the order that they are known in."""
+        size = self._order.shape[1]
+        middle = self._order[:, (size - 1) // 2 : size // 2 + 1]
+        return np.asarray(np.take_along_axis(self.chains.reshape(len(self.truth), -1), middle, axis=1).mean(axis=1))
 
     def stuck(self) -> Ints:
         """Return how many chains of each replicate never move; single draws have nowhere to move to."""
@@ -311,7 +324,13 @@ def _autocorrelation(centred: Floats, lag: int, within: Floats, total: Floats) -
 
 def _scores(ranks: Floats) -> Floats:
     """Return normal scores of the ranks of all draws of a replicate."""
-    return np.asarray(special.ndtri((ranks - 0.375) / (ranks[0].size + 0.25)))
+    return _score_table(ranks[0].size)[(2 * ranks).astype(np.intp)]
+
+
+@lru_cache(maxsize=8)
+def _score_table(size: int) -> Floats:
+    """Return the normal score of every rank among so many draws, half ranks included for ties."""
+    return np.asarray(special.ndtri(np.maximum(np.arange(2 * size + 1) / 2 - 0.375, 0.0) / (size + 0.25)))
 
 
 def _ranked(halves: Floats) -> Floats:

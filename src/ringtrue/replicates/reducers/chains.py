@@ -34,18 +34,24 @@ class Chains:
         ready = block.outputs.ready
         if ready is None or not ready.chains:
             return {} if ready is None or ready.said else _neighbours(block)
-        each = [_of_function(block, k, ready.chains) for k in range(len(block.functions))]
-        arrays = {f"{OF_CHAINS}{name}": np.stack([one[name] for one in each], axis=1) for name in each[0]}
+        arrays = _of_functions(block, ready.chains)
         return {"chain_count": np.full(block.b, ready.chains), **arrays}
 
 
-def _of_function(block: Block, k: int, chains: int) -> dict[str, NDArray[Any]]:
-    values = block.ranked[k].values
-    assert values is not None
-    rows, truth = cut(values, chains), block.truths[k]
-    step = max(1, _CACHED // rows[0].size)
-    parts = [_of_rows(rows[i : i + step], truth[i : i + step]) for i in range(0, block.b, step)]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+def _of_functions(block: Block, chains: int) -> dict[str, NDArray[Any]]:
+    """Return arrays with axes (replicate, test function): as many functions side by side as stay in the cache."""
+    many, b = len(block.functions), block.b
+    values = [block.ranked[k].values for k in range(many)]
+    assert values[0] is not None
+    step = max(1, _CACHED // len(values[0]))
+    beside = max(1, step // b)
+    each: list[dict[str, NDArray[Any]]] = []
+    for k in range(0, many, beside):
+        rows = np.concatenate([cut(one, chains) for one in values[k : k + beside] if one is not None])
+        truth = np.concatenate(block.truths[k : k + beside])
+        each += [_of_rows(rows[i : i + step], truth[i : i + step]) for i in range(0, len(rows), step)]
+    found = {f"{OF_CHAINS}{name}": np.concatenate([part[name] for part in each]) for name in each[0]}
+    return {name: np.swapaxes(array.reshape(many, b, *array.shape[1:]), 0, 1) for name, array in found.items()}
 
 
 def _of_rows(rows: Floats, truth: Floats) -> dict[str, NDArray[Any]]:
