@@ -117,10 +117,10 @@ def overview(result: Result) -> list[Picture]:
         known = [k for k in order if np.isfinite(values[ran.rows, k]).any()]
         if known:
             found.append(_picture(kind, result, ran.functions[known[0]].name, mark="all"))
-    return [*_over_time(result), *found] if result.look.anytime else found
+    return [*over_time(result), *found] if result.look.anytime else found
 
 
-def _over_time(result: Result) -> list[Picture]:
+def over_time(result: Result) -> list[Picture]:
     """Return how evidence grew, and how the sizes of the first test function that has any came to be known."""
     found = []
     if result.levels:
