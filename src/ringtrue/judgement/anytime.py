@@ -67,8 +67,8 @@ def need_fixed_functions(replicates: Replicates) -> None:
     """Refuse test functions that are chosen by the replicates: evidence over time is about functions known before."""
     if replicates.header.selection is not None:
         raise InvalidStudy(
-            "a test function that is chosen by the replicates needs a fixed number of them; pass n= instead of until=, "
-            "or the function itself as f=."
+            "a test function that is chosen by the replicates needs a fixed number of them, and all of these; wait for "
+            "the end of the run, pass n= instead of until=, or the function itself as f=."
         )
 
 
