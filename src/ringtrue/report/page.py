@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import RingtrueError
 from ..execution.progress import duration
@@ -19,6 +19,9 @@ from ..judgement.result import Result
 from ..judgement.text import format_p
 from ..judgement.verdict import Verdict
 from . import content
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 _TITLES = {
     Verdict.MISCALIBRATED: "Miscalibrated",
@@ -105,7 +108,7 @@ def render(result: Result, plain: dict[str, Any], *, twin: str, details: content
     )
 
 
-def template(name: str) -> Any:
+def template(name: str) -> Template:
     """Return a template whose text is escaped, and that refuses what it is not given."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup

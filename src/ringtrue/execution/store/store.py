@@ -198,6 +198,11 @@ class Store:
         """The judgements of what is in the file, the first one first: which test, and of how many replicates."""
         return tuple(dict(one) for one in self._meta.looks)
 
+    @property
+    def held(self) -> bool:
+        """Whether somebody writes to the file, or was killed while writing; a writer who ends gives it back."""
+        return database.lock_file(self.path).exists()  # to try the lock would keep a writer out for a moment
+
     # What is there.
 
     def missing(self, start: int, stop: int) -> list[Range]:
