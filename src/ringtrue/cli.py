@@ -22,7 +22,7 @@ from typing import Any, Literal, NoReturn, Protocol
 
 import click
 
-from . import terminal
+from . import __version__, terminal
 from .errors import InvalidStudy, RingtrueError, StoreError
 from .execution.progress import duration, per_time
 from .execution.runs import run
@@ -66,7 +66,7 @@ def _as_shard(context: Any, option: Any, value: str | None) -> tuple[int, int] |
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="ringtrue")
+@click.version_option(__version__)
 def cli() -> None:
     """Can the uncertainty that comes out of an inference procedure be trusted?"""
 
