@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -104,17 +104,58 @@ def test_watching_a_run_that_is_killed_and_goes_on(folder: Path) -> None:
     assert_identical(rt.store.load(store), rt.run(BELIEF, noisy, posterior, n=60))
 
 
+#: Writes every replicate by itself, and waits for a file after the first.
+BUSY = """
+import sys, time
+from pathlib import Path
+import ringtrue as rt
+from ringtrue.execution.store import Store
+from tests.builders import BELIEF, noisy, posterior
+
+ran = rt.run(BELIEF, noisy, posterior, n=60)
+with Store.create_or_open(sys.argv[1], header=ran.header, fingerprint={}, n=60) as store:
+    for k in range(60):
+        store.add(ran.part(k, k + 1))
+        store.flush()
+        while not Path(sys.argv[2]).exists():
+            time.sleep(0.01)
+"""
+
+
 @pytest.mark.process
-def test_ctrl_c_ends_it_in_peace(folder: Path) -> None:
-    """Exit code 0 and no traceback; a page is left that is not loaded again."""
+def test_two_watch_a_writer_that_never_rests(folder: Path) -> None:
+    """Nobody is kept waiting for good, the file is what was written, and both have looked at it once, together."""
+    store, go, root = folder / "run.db", folder / "go", Path(__file__).parents[1]
+    logs = [folder / name for name in ("one", "other")]
+    about = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])}
+    with ExitStack() as ends:
+        outs = [ends.enter_context(log.open("w")) for log in logs]
+        watchers = [ends.enter_context(_started("watch", store, "--every", "0.001", out=out)) for out in outs]
+        command = [sys.executable, "-c", BUSY, str(store), str(go)]
+        writer = ends.enter_context(subprocess.Popen(command, env=about, text=True))
+        ends.callback(writer.kill)
+        _until(lambda: all("E = " in log.read_text() for log in logs))
+        go.touch()
+        assert [one.wait(LIMIT) for one in (*watchers, writer)] == [2, 2, 0]
+    assert_identical(rt.store.load(store), rt.run(BELIEF, noisy, posterior, n=60))
+    with Store.read(store) as opened:
+        assert [one["test"] for one in opened.looks] == ["over time"]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("sent", "code", "said"), [(signal.SIGINT, 0, ""), (signal.SIGTERM, 143, "ringtrue: terminated")]
+)
+def test_it_ends_in_peace(sent: signal.Signals, code: int, said: str, folder: Path) -> None:
+    """Ctrl-C has exit code 0, and neither has a traceback; a page is left that is not loaded again."""
     store, log, page = folder / "run.db", folder / "log", folder / "page.html"
     _part(store, 30)
     with log.open("w") as out, _started("watch", store, "--every", "0.05", "--html", page, out=out) as watching:
         _until(page.exists)
         assert 'http-equiv="refresh"' in page.read_text("utf-8")
-        watching.send_signal(signal.SIGINT)
-        assert watching.wait(LIMIT) == 0
-    assert log.read_text() == ""
+        watching.send_signal(sent)
+        assert watching.wait(LIMIT) == code
+    assert log.read_text().strip() == said
     assert 'http-equiv="refresh"' not in page.read_text("utf-8")
     assert "nobody watches any more" in page.read_text("utf-8")
     assert not list(folder.glob(".page*"))

@@ -26,7 +26,7 @@ from . import __version__, terminal
 from .errors import InvalidStudy, RingtrueError, StoreError
 from .execution.progress import duration, per_time
 from .execution.runs import run
-from .execution.signals import Terminated
+from .execution.signals import Terminated, terminable
 from .execution.store import Store, merge, repair
 from .export import Origin
 from .judgement.judging import check as check_study
@@ -37,7 +37,8 @@ from .judgement.verdict import Verdict
 from .judgement.watching import Sight, Watch
 from .question.study import Study, at_least
 from .replicates.record import Replicates
-from .report import need_place, report, write_watched
+from .report import need_place, report
+from .report.watched import write_watched
 from .statistics.planning import plan
 from .statistics.uniformity import TESTS
 
@@ -247,7 +248,10 @@ def watch(
     pause = every or (2.0 if page is not None or sys.stdout.isatty() else 30.0)
     watching = Watch(store, None if progress else partial(judge, alpha=alpha))
     try:
-        seen = _last_sight(watching, show, None if once else pause)
+        with terminable():
+            seen = _last_sight(watching, show, None if once else pause)
+    except Terminated:
+        raise
     except KeyboardInterrupt:  # the way to end it, and no failure
         return
     if seen.result is None and seen.unjudged:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ringtrue.judgement.watching import Sight
-from ringtrue.report import write_watched
+from ringtrue.report.watched import write_watched
 
 from ..browsers import browser
 from ..builders import calibrated, failing, hostile

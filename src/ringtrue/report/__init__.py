@@ -1,6 +1,5 @@
 """A result as one self-contained page that needs no network and no script, and its machine-readable twin."""
 
 from .page import need_place, report
-from .watched import write_watched
 
-__all__ = ["need_place", "report", "write_watched"]
+__all__ = ["need_place", "report"]
