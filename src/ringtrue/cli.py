@@ -282,7 +282,7 @@ def _last_sight(watching: Watch, show: Show, pause: float | None) -> Sight:
                 watching.see()  # a file that is the same and still cannot be read is said to be damaged
                 raise StoreError(f"{seen}.")
             show(seen, every=pause)
-            time.sleep(pause)
+            time.sleep(max(pause, watching.rest))
     except (RingtrueError, KeyboardInterrupt) as error:
         # A page that nobody writes any more should not be loaded again.
         show(seen, every=None, trouble=str(error))

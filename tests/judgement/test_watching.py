@@ -191,7 +191,7 @@ def test_another_file_of_the_same_name_is_another_run(path: Path, tmp_path: Path
     assert before.pvalue != after.pvalue
 
 
-def test_nothing_is_judged_twice(path: Path) -> None:
+def test_nothing_is_judged_twice(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that has not grown is judged once; one that has grown when there is time, and its end at once."""
     counts = list[int]()
 
@@ -200,7 +200,7 @@ def test_nothing_is_judged_twice(path: Path) -> None:
         return rt.judge(ran)
 
     ran, watching = _ran(), Watch(path, judged)
-    watching._rest = 1e9  # no time but for the first, which is not counted
+    monkeypatch.setattr("ringtrue.judgement.watching._REST", 1e9)  # no time but for the first, which is not counted
     with _store(path, ran) as store:
         for stop in (10, 20, 30, 40, 50):
             store.add(ran.part(stop - 10, stop))

@@ -25,7 +25,7 @@ from .verdict import Verdict
 Trails = Mapping[str, Mapping[str, Trail]]
 #: Seconds without a word after which a writer may be dead.
 _LONG = 60.0
-#: After a judgement the next waits this many times what it took: a watcher takes a twentieth of a processor at most.
+#: After reading or judging the next waits this many times what it took: both take a twentieth of a processor at most.
 _REST = 19.0
 
 
@@ -101,18 +101,24 @@ class Watch:
         The file, which need not be there yet.
     judge
         What judges replicates; None for a run that is not to be judged: the file then remembers nothing.
+
+    Attributes
+    ----------
+    rest
+        Seconds to wait before seeing it again, so that reading takes a small part of a processor too.
     """
 
     def __init__(self, path: str | os.PathLike[str], judge: Callable[[Replicates], Result] | None) -> None:
-        self.path, self._judge = Path(path), judge
+        self.path, self._judge, self.rest = Path(path), judge, 0.0
         self._judged: _Mark | None = None
         self._result: Result | None = None
         self._trails: Trails = {}
-        self._unjudged, self._not_before, self._rest = "", -math.inf, _REST
+        self._unjudged, self._not_before = "", -math.inf
         self._unread: tuple[int, int] | None = None
 
     def see(self) -> Sight | str:
         """Return what there is to see, or why there is nothing yet."""
+        start, self.rest = time.process_time(), 0.0
         try:
             seen, ran = self._read()
         except StoreBusy as error:  # its writer has much to write
@@ -123,21 +129,26 @@ class Watch:
             if self._changing():
                 return f"{self.path} cannot be read now ({error})"
             raise
-        if ran is not None:
+        if ran is None:
+            self.rest = _REST * (time.process_time() - start)
+        else:
             self._consider(ran)
+            self._pause(ran, time.process_time() - start)
         return replace(seen, result=self._result, trails=self._trails, unjudged=self._unjudged)
 
     def _read(self) -> tuple[Sight, Replicates | None]:
         """Return how far the run is, and its first replicates if it is time to judge them, at one moment."""
         with Store.read(self.path) as store, store.snapshot():
-            seen = Sight(self.path, store.progress(), causes(store.failures()), store.held, time.time())
+            standing, lost, prefix = store.survey()
+            seen = Sight(self.path, standing, causes(lost), store.held, time.time())
             unit = store.header.datasets
-            n = min(store.prefix(), store.n) // unit * unit  # a group counts as a whole
+            n = min(prefix, store.n) // unit * unit  # a group counts as a whole
             mark = _Mark(store.meta.created, n, seen.standing.failed)
             if not self._due(mark, seen):
                 return seen, None
+            ran = store.replicates(0, n)
             self._judged = mark
-            return seen, store.replicates(0, n)
+            return seen, ran
 
     def _due(self, mark: _Mark, seen: Sight) -> bool:
         """Whether to judge now: the run is another, or has grown and there is time, or nothing more will come."""
@@ -147,7 +158,6 @@ class Watch:
         return not known or seen.complete or not seen.held or time.monotonic() >= self._not_before
 
     def _consider(self, ran: Replicates) -> None:
-        start = time.process_time()
         self._result, self._trails, self._unjudged = None, {}, "the first replicate is not done yet"
         if ran.n and self._judge is not None:
             try:
@@ -155,9 +165,12 @@ class Watch:
                 self._trails = trails(self._result)
             except InvalidStudy as error:
                 self._unjudged = str(error)
-        # The first time is spent on imports and tables, and says nothing of the next.
-        first = self._not_before == -math.inf
-        self._not_before = time.monotonic() + (0.0 if first else self._rest * (time.process_time() - start))
+
+    def _pause(self, ran: Replicates, spent: float) -> None:
+        """Put the next judgement off; the first is spent on imports and tables, and says nothing of the next."""
+        if ran.n:
+            first = self._not_before == -math.inf
+            self._not_before = time.monotonic() + (0.0 if first else _REST * spent)
 
     def _absent(self) -> bool:
         """Whether there is no file, or one that its writer has just made."""
