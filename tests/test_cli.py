@@ -283,7 +283,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     main(["check", "--help"])
     assert "Exit code: 0 within tolerance" in " ".join(capsys.readouterr().out.split())
     main(["--version"])
-    assert "0.1.0" in capsys.readouterr().out
+    assert "0.2.0" in capsys.readouterr().out
 
 
 # As a process.

@@ -14,17 +14,19 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, Protocol
 
 import click
 
-from .errors import InvalidStudy, RingtrueError
+from . import __version__, terminal
+from .errors import InvalidStudy, RingtrueError, StoreError
 from .execution.progress import duration, per_time
 from .execution.runs import run
-from .execution.signals import Terminated
+from .execution.signals import Terminated, terminable
 from .execution.store import Store, merge, repair
 from .export import Origin
 from .judgement.judging import check as check_study
@@ -32,9 +34,11 @@ from .judgement.judging import judge
 from .judgement.result import Result
 from .judgement.text import counted
 from .judgement.verdict import Verdict
+from .judgement.watching import Sight, Watch
 from .question.study import Study, at_least
 from .replicates.record import Replicates
 from .report import need_place, report
+from .report.watched import write_watched
 from .statistics.planning import plan
 from .statistics.uniformity import TESTS
 
@@ -63,7 +67,7 @@ def _as_shard(context: Any, option: Any, value: str | None) -> tuple[int, int] |
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="ringtrue")
+@click.version_option(__version__)
 def cli() -> None:
     """Can the uncertainty that comes out of an inference procedure be trusted?"""
 
@@ -118,7 +122,7 @@ def check(
     if settings["shard"] is not None and (page is not None or as_json):
         raise click.UsageError("a share of a run is not judged, so that --shard goes with neither --report nor --json.")
     if page is not None:
-        _need_free(page, force)  # no simulation is lost to a typo
+        _need_free(need_place(page), force)  # no simulation is lost to a typo
     # What a study prints must not end up in the JSON.
     with _beside(file), contextlib.redirect_stdout(sys.stderr), _cluster(dask) as executor:
         study, many = load_study(file, n=max_n if until else n, seed=seed)
@@ -135,9 +139,9 @@ def check(
     _answer(result, as_json, page, settings["store"])
 
 
-def _need_free(page: Path, force: bool) -> None:
-    """Refuse a page that cannot be written, or that would be written over something."""
-    there = [str(file) for file in need_place(page) if file.exists() or file.is_symlink()]
+def _need_free(files: Iterable[Path], force: bool) -> None:
+    """Refuse to write over something."""
+    there = [str(file) for file in files if file.exists() or file.is_symlink()]
     if there and not force:
         raise click.UsageError(f"{' and '.join(there)} would be written over; pass --force, or another name.")
 
@@ -195,7 +199,7 @@ def report_command(store: Path, out: Path | None, alpha: float, test: str, force
     """Judge what is in STORE and write it up as an HTML page, and as JSON beside it; exit codes as for check."""
     page = out or store.with_suffix(".html")
     # Before the store is read and judged, as in `check`.
-    _need_free(page, force)
+    _need_free(need_place(page), force)
     _answer(judge(_done(store), alpha=alpha, test=test), as_json, page, store)
 
 
@@ -220,6 +224,69 @@ def _done(store: Path) -> Replicates:
 def show(store: Path) -> None:
     """Say how far the run in STORE is, how fast, and what failed; it may be going on."""
     _describe(store)
+
+
+@cli.command()
+@click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--every", type=click.FloatRange(min=0, min_open=True), help="Seconds.  [default: 2; in a log 30]")
+@click.option("--once", is_flag=True, help="Show the run as it is now, and end.")
+@click.option("--progress", is_flag=True, help="Show neither evidence nor sizes, so that nobody has looked at them.")
+@click.option("--html", "page", type=PAGE, metavar="FILE", help="Write a page that a browser loads again and again.")
+@FORCE
+@ALPHA_OPTION
+def watch(
+    store: Path, every: float | None, once: bool, progress: bool, page: Path | None, force: bool, alpha: float
+) -> None:
+    """Show how far the run in STORE is, what failed, and what may be said of it so far, until it has ended.
+
+    STORE may be written meanwhile, and need not be there yet. Exit code at the end: as for judge, and 0 with --progress
+    or after Ctrl-C. Evidence holds whenever one looks, and STORE remembers that it was looked at.
+    """
+    if page is not None:
+        _need_free(need_place(page)[:1], force)
+    show: Show = terminal.Screen() if page is None else partial(write_watched, path=page)
+    pause = every or (2.0 if page is not None or sys.stdout.isatty() else 30.0)
+    watching = Watch(store, None if progress else partial(judge, alpha=alpha))
+    try:
+        with terminable():
+            seen = _last_sight(watching, show, None if once else pause)
+    except Terminated:
+        raise
+    except KeyboardInterrupt:  # the way to end it, and no failure
+        return
+    if seen.result is None and seen.unjudged:
+        raise InvalidStudy(seen.unjudged)
+    if seen.result is not None:
+        if page is not None:
+            click.echo(seen.result.sentence)
+        sys.exit(EXIT_CODES[seen.result.verdict])
+
+
+class Show(Protocol):
+    """Shows what is seen of a run; ``every`` says after how many seconds again, None that it is for the last time."""
+
+    def __call__(self, seen: Sight | str, *, every: float | None, trouble: str = "") -> object:
+        """Show it, and why nobody watches any more if that is an error."""
+
+
+def _last_sight(watching: Watch, show: Show, pause: float | None) -> Sight:
+    """Show a run until it has ended, or once if there is no pause, and return what was seen last."""
+    seen: Sight | str = "nothing was seen"
+    try:
+        while True:
+            seen = watching.see()
+            if isinstance(seen, Sight) and (pause is None or seen.ended):
+                show(seen, every=None)
+                return seen
+            if pause is None:
+                watching.see()  # a file that is the same and still cannot be read is said to be damaged
+                raise StoreError(f"{seen}.")
+            show(seen, every=pause)
+            time.sleep(max(pause, watching.rest))
+    except (RingtrueError, KeyboardInterrupt) as error:
+        # A page that nobody writes any more should not be loaded again.
+        show(seen, every=None, trouble=str(error))
+        raise
 
 
 @cli.command("merge")

@@ -16,7 +16,7 @@ from ringtrue.judgement.sentences.phrases import rounded
 from ringtrue.replicates.record import Replicates, Stored
 from ringtrue.statistics import sequential
 
-from ..builders import grid, refusal, replicates, says, scores
+from ..builders import BELIEF, grid, noisy, posterior, refusal, replicates, says, scores
 
 ALPHA = 0.05
 #: By how many looks nothing is left that these tests could see.
@@ -109,3 +109,25 @@ def test_looks_end_before_intervals_become_certain() -> None:
     last = next(number for number in range(1, 100) if ALPHA * share(number) < LEAST)
     says(refusal(lambda: Look(last, last).of(ALPHA)), f"look {last}", "another seed")
     assert Look(last - 1, last - 1).of(ALPHA) >= Look(last - 1, last - 1).later(ALPHA) == LEAST
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 4])
+def test_few_groups_are_judged_over_time_in_silence(groups: int) -> None:
+    """Intervals of a few groups at a small level reach beyond what a number can be, without a warning."""
+    ran = rt.run(BELIEF, noisy, posterior, n=3 * groups, datasets=3)
+    result = rt.judge(ran, anytime=True)
+    assert result["theta"].spread.low < 1 < result["theta"].spread.high
+
+
+@pytest.mark.slow
+def test_a_look_that_cannot_be_is_not_remembered(tmp_path: Path) -> None:
+    """A function chosen by the replicates is refused before the end, and judged after it as if nobody had asked."""
+    path, chosen = tmp_path / "run.db", rt.BestOf([rt.Coordinate(index=()), rt.Vectorized(np.square, "square")])
+    rt.run(BELIEF, noisy, posterior, n=60, f=chosen, store=path, shard=(0, 2))
+    with Store.read(path) as store:
+        part = store.replicates(0, 30)
+    says(refusal(lambda: rt.judge(part)), "chosen by the replicates", "wait for the end")
+    with Store.read(path) as store:
+        assert store.looks == ()
+    rt.run(BELIEF, noisy, posterior, n=60, f=chosen, store=path)
+    assert rt.judge(rt.store.load(path)).look == Look(1, 1)

@@ -67,8 +67,8 @@ def need_fixed_functions(replicates: Replicates) -> None:
     """Refuse test functions that are chosen by the replicates: evidence over time is about functions known before."""
     if replicates.header.selection is not None:
         raise InvalidStudy(
-            "a test function that is chosen by the replicates needs a fixed number of them; pass n= instead of until=, "
-            "or the function itself as f=."
+            "a test function that is chosen by the replicates needs a fixed number of them, and all of these; wait for "
+            "the end of the run, pass n= instead of until=, or the function itself as f=."
         )
 
 
@@ -155,20 +155,25 @@ def level(replicates: Replicates, alpha: float) -> float:
     return max(sequential.level(max(alone.n - alone.lost, 1), alpha), 1e-12)
 
 
-def sequences(
-    replicates: Replicates, f: str, *, alpha: float, tolerance: Tolerance
-) -> dict[str, list[tuple[int, Interval]]]:
-    """Return how the sizes of a test function came to be known: after how many replicates, and the interval then.
+#: After how many replicates, and the interval then.
+Trail = list[tuple[int, Interval]]
 
-    Intervals are the intersections of all up to there, which hold as well. By the name of the size.
+
+def sequences(replicates: Replicates, *, alpha: float, tolerance: Tolerance) -> dict[str, dict[str, Trail]]:
+    """Return how sizes came to be known, by test function and by the name of the size.
+
+    Intervals are the intersections of all up to there, which hold as well.
     """
-    unit, found = replicates.header.datasets, dict[str, list[tuple[int, Interval]]]()
+    unit, found = replicates.header.datasets, dict[str, dict[str, Trail]]()
     for n in _shown(replicates.n, unit):
         for row in sizes(replicates.part(replicates.first, replicates.first + n), alpha, tolerance):
-            if row.f == f:
-                found.setdefault(row.name, []).append((n, row))
-    met = {name: sequential.intersections(row for _, row in rows) for name, rows in found.items()}
-    return {name: [(n, one) for (n, _), one in zip(rows, met[name], strict=True)] for name, rows in found.items()}
+            found.setdefault(row.f, {}).setdefault(row.name, []).append((n, row))
+    return {f: {name: _met(rows) for name, rows in by_size.items()} for f, by_size in found.items()}
+
+
+def _met(rows: Trail) -> Trail:
+    met = sequential.intersections(row for _, row in rows)
+    return [(n, one) for (n, _), one in zip(rows, met, strict=True)]
 
 
 def _shown(n: int, unit: int) -> list[int]:

@@ -373,6 +373,9 @@ def _look(replicates: Replicates, test: str, anytime: bool | None) -> Look:
         return Look(anytime=bool(anytime))
     from ..execution.store.looks import look
 
+    unfinished = replicates.first + replicates.n < replicates.stored.n
+    if anytime or (unfinished and anytime is None):
+        anytime_.need_fixed_functions(replicates)  # a look that cannot be must not be remembered
     return Look(*look(replicates, replicates.stored, test, anytime))
 
 

@@ -183,10 +183,14 @@ class Result:
 
         The intervals hold at all n together; :func:`ringtrue.plots.sequences` draws them.
         """
+        self[f]  # says which there are
+        return dict(self._sequences.get(f, {}))
+
+    @cached_property
+    def _sequences(self) -> dict[str, dict[str, list[tuple[int, Interval]]]]:
         from .anytime import sequences
 
-        self[f]  # says which there are
-        return sequences(self.replicates, f, alpha=self.spent, tolerance=self.tolerance)
+        return sequences(self.replicates, alpha=self.spent, tolerance=self.tolerance)
 
     @cached_property
     def diagnostics(self) -> Any:

@@ -117,10 +117,10 @@ def overview(result: Result) -> list[Picture]:
         known = [k for k in order if np.isfinite(values[ran.rows, k]).any()]
         if known:
             found.append(_picture(kind, result, ran.functions[known[0]].name, mark="all"))
-    return [*_over_time(result), *found] if result.look.anytime else found
+    return [*over_time(result), *found] if result.look.anytime else found
 
 
-def _over_time(result: Result) -> list[Picture]:
+def over_time(result: Result) -> list[Picture]:
     """Return how evidence grew, and how the sizes of the first test function that has any came to be known."""
     found = []
     if result.levels:
@@ -128,7 +128,9 @@ def _over_time(result: Result) -> list[Picture]:
         svg = as_svg(partial(plots.evidence, result), mark="all-evidence", words=words)
         found.append(Picture(svg, _HOW["evidence"], wide=False))
     sized = dict.fromkeys((row.f, row.name) for row in result.measures if row.name in ("spread", "bias"))
-    for name, size in list(sized)[:2]:
+    # One interval alone would be drawn as nothing.
+    grown = [(name, size) for name, size in sized if len(result.sequences(name).get(size, ())) > 1]
+    for name, size in grown[:2]:
         words = Words(f"{_TITLES['sequences']}: {size} of {short(name)}", _HOW["sequences"])
         draw = partial(plots.sequences, result, name, sizes=(size,))
         svg = as_svg(draw, mark=f"all-sequences-{size}", words=words)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import RingtrueError
 from ..execution.progress import duration
@@ -19,6 +19,9 @@ from ..judgement.result import Result
 from ..judgement.text import format_p
 from ..judgement.verdict import Verdict
 from . import content
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 _TITLES = {
     Verdict.MISCALIBRATED: "Miscalibrated",
@@ -81,28 +84,12 @@ def render(result: Result, plain: dict[str, Any], *, twin: str, details: content
     details
         Every measure, if there are any.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
     from . import figures
 
-    environment = Environment(
-        loader=PackageLoader("ringtrue.report", "."),
-        autoescape=True,
-        # A misspelled name in the template must fail instead of leaving a gap.
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_finalised,
-    )
-    # Pictures are markup already; escaped they would show their source.
-    environment.filters |= {"short": content.short, "p": format_p, "duration": duration, "svg": Markup}
-    return environment.get_template("page.html").render(
+    return template("page.html").render(
         result=result,
         plain=plain,
-        title=_TITLES[result.verdict],
-        word=result.verdict.name.lower().replace("_", "-"),
-        sentences=_sentences(result),
+        **of_verdict(result),
         advice=content.advice(result),
         blind_spots=content.blind_spots(result),
         measures=content.cells(result),
@@ -119,6 +106,31 @@ def render(result: Result, plain: dict[str, Any], *, twin: str, details: content
         causes=content.causes(result.replicates),
         twin=twin,
     )
+
+
+def template(name: str) -> Template:
+    """Return a template whose text is escaped, and that refuses what it is not given."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("ringtrue.report", "."),
+        autoescape=True,
+        # A misspelled name in the template must fail instead of leaving a gap.
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalised,
+    )
+    # Pictures are markup already; escaped they would show their source.
+    environment.filters |= {"short": content.short, "p": format_p, "duration": duration, "svg": Markup}
+    return environment.get_template(name)
+
+
+def of_verdict(result: Result) -> dict[str, Any]:
+    """Return what the box of a verdict needs: its title, its word among styles, and its sentences."""
+    word = result.verdict.name.lower().replace("_", "-")
+    return {"title": _TITLES[result.verdict], "word": word, "sentences": _sentences(result)}
 
 
 def _sentences(result: Result) -> list[str]:

@@ -197,7 +197,7 @@ def _spread(alone: Interval, lost: Interval, low: float, high: float) -> Interva
         return replace(alone, low=0.0, high=math.inf)
     low, high = min(alone.low, low * alone.estimate), max(alone.high, high * alone.estimate)
     low *= lost.low / alone.low if alone.low > 0 else 1.0
-    return replace(alone, low=low, high=high * lost.high / alone.high if 0 < alone.high < math.inf else math.inf)
+    return replace(alone, low=low, high=high * (lost.high / alone.high) if 0 < alone.high < math.inf else math.inf)
 
 
 def _bias(alone: Interval, lost: Interval, by: float) -> Interval:

@@ -56,7 +56,7 @@ class Lock:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path.with_name(path.name + ".lock")
+        self.path = lock_file(path)
         with speaking(path):
             while not self._locked(path):
                 pass
@@ -95,6 +95,11 @@ class Lock:
         with contextlib.suppress(OSError):
             if os.name == "nt":
                 self.path.unlink()
+
+
+def lock_file(path: Path) -> Path:
+    """Return the file whose lock is the right to write; it is there while somebody writes, or after one was killed."""
+    return path.with_name(path.name + ".lock")
 
 
 def writable_place(path: PathLike) -> Path:

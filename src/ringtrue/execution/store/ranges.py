@@ -42,6 +42,17 @@ def gaps(ranges: Sequence[Range], start: int, stop: int) -> list[Range]:
     return found + ([(at, stop)] if at < stop else [])
 
 
+def prefix(ranges: Sequence[Range]) -> int:
+    """Return how many numbers from 0 on are in merged ranges.
+
+    Examples
+    --------
+    >>> prefix([(0, 4), (5, 7)]), prefix([(1, 4)])
+    (4, 0)
+    """
+    return ranges[0][1] if ranges and ranges[0][0] == 0 else 0
+
+
 def length(ranges: Iterable[Range]) -> int:
     """Return how many numbers are in ranges."""
     return sum(stop - first for first, stop in ranges)

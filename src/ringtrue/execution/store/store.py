@@ -198,6 +198,11 @@ class Store:
         """The judgements of what is in the file, the first one first: which test, and of how many replicates."""
         return tuple(dict(one) for one in self._meta.looks)
 
+    @property
+    def held(self) -> bool:
+        """Whether somebody writes to the file, or was killed while writing; a writer who ends gives it back."""
+        return database.lock_file(self.path).exists()  # to try the lock would keep a writer out for a moment
+
     # What is there.
 
     def missing(self, start: int, stop: int) -> list[Range]:
@@ -206,8 +211,7 @@ class Store:
 
     def prefix(self) -> int:
         """Return how many replicates, from the first on, are there without a gap."""
-        covered = self._covered()
-        return covered[0][1] if covered and covered[0][0] == 0 else 0
+        return ranges.prefix(self._covered())
 
     @property
     def done(self) -> int:
@@ -222,12 +226,20 @@ class Store:
 
     def failures(self) -> tuple[Failure, ...]:
         """Return the lost replicates in order."""
-        found = [one for known in self.records() for one in known.failures]
-        return tuple(sorted(found, key=lambda one: one.replicate))
+        return _failures(self.records())
+
+    def survey(self) -> tuple[Standing, tuple[Failure, ...], int]:
+        """Return how far the run is, what failed, and how many are there without a gap, all from one reading."""
+        known = self.records()
+        covered = ranges.merged((one.first, one.stop) for one in known)
+        return self._standing(known), _failures(known), ranges.prefix(covered)
 
     def progress(self) -> Standing:
         """Return how far the run is."""
-        known, meta = self.records(), self._meta
+        return self._standing(self.records())
+
+    def _standing(self, known: list[Record]) -> Standing:
+        meta = self._meta
         inside = [max(min(one.stop, meta.n) - one.first, 0) for one in known]
         written = [one.written for one in known]
         return Standing(
@@ -500,6 +512,10 @@ def _prepared(path: Path, db: sqlite3.Connection, wanted: Meta) -> Meta:
     there = Contents(path, db, version).meta()
     need_same(there, wanted, path)
     return replace(there, n=max(there.n, wanted.n), opened=wanted.opened)
+
+
+def _failures(known: list[Record]) -> tuple[Failure, ...]:
+    return tuple(sorted((one for record in known for one in record.failures), key=lambda one: one.replicate))
 
 
 def _between_failures(part: Replicates) -> list[Replicates]:
