@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,15 +18,15 @@ from ..judgement.diagnosis import diagnose
 from ..judgement.fits import Line
 from ..judgement.joint import KINDS
 from ..judgement.judging import fewest_draws
-from ..judgement.levels import ADDED, TestRow, chain, levels
+from ..judgement.levels import ADDED, TestRow, chain
 from ..judgement.measures import Measures, measure, over_family
 from ..judgement.outcomes import outcomes_of
 from ..judgement.result import Result
 from ..judgement.sentences import phrases as wording
 from ..judgement.sentences.probabilities import of_outcomes
+from ..judgement.summary import by_function, ranked, sizes_worst_first
 from ..judgement.text import decimals, number
 from ..judgement.verdict import Verdict
-from ..plots.selection import worst_first
 from ..replicates.record import Failure, Replicates
 from ..statistics.effects import Interval
 
@@ -129,11 +129,6 @@ def spelled(text: str) -> str:
     'a\\u202eb'
     """
     return _TURNING.sub(lambda found: f"\\u{ord(found[0]):04x}", clean(text))
-
-
-def ranked(result: Result) -> list[int]:
-    """Return the columns of the replicates by evidence at any level, most first, in the order of all pictures."""
-    return worst_first(result, range(len(result.replicates.functions)), tuple(levels()))
 
 
 def advice(result: Result) -> list[str]:
@@ -288,23 +283,13 @@ def _lost(replicates: Replicates) -> Iterator[str]:
         )
 
 
-def by_function(rows: Sequence[Interval]) -> dict[str, dict[str, Interval]]:
-    """Return measures by test function and name, in their order."""
-    found: dict[str, dict[str, Interval]] = {}
-    for row in rows:
-        found.setdefault(row.f, {})[row.name] = row
-    return found
-
-
 def cells(result: Result) -> tuple[list[tuple[str, float]], list[tuple[str, list[Cell | None]]]]:
     """Return the table of measures: (name, ideal) of its columns, and one row per test function, worst first."""
-    single = [row for row in result.measures if row.f != ALL]
-    found = by_function(single)
     # A dict, since the columns should keep the order of the measures.
-    heads = list({row.name: row.ideal for row in single}.items())
+    heads = list({row.name: row.ideal for row in result.measures if row.f != ALL}.items())
     rows = [
-        (name, [_cell(found[name][head]) if head in found[name] else None for head, _ in heads])
-        for name in _worst_first(found, result)
+        (name, [_cell(sizes[head]) if head in sizes else None for head, _ in heads])
+        for name, sizes in sizes_worst_first(result)
     ]
     return heads, rows
 
