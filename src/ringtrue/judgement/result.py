@@ -251,6 +251,21 @@ class Result:
 
         return plot(self, f)
 
+    def methods_text(self) -> Text:
+        """Return a paragraph for a paper: what was simulated, ranked and tested, at which levels, and what came out.
+
+        :meth:`references` has the BibTeX entries of what it cites.
+        """
+        from .methods import methods_text
+
+        return methods_text(self)
+
+    def references(self) -> Text:
+        """Return BibTeX entries of the publications that :meth:`methods_text` cites for this result."""
+        from .methods import references
+
+        return references(self)
+
     def to_pandas(self) -> Any:
         """Return tests, measures and replicates as pandas DataFrames; see :func:`ringtrue.export.to_pandas`."""
         from ..export import to_pandas
