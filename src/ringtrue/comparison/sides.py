@@ -253,9 +253,7 @@ def _replicates(name: str, study: Study, n: int, settings: Any) -> Replicates:
     with noted(f"the procedure {name!r}"):
         ran = run(study, n=n, **own_store(settings, name))
     if ran.lost == ran.n:
-        raise InvalidStudy(
-            f"at least one replicate is needed to compare, but {name} lost all {ran.n}; mend or drop it."
-        )
+        raise InvalidStudy(f"at least one replicate is needed to compare, but {name} lost all {ran.n}; fix or drop it.")
     return ran
 
 

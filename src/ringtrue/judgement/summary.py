@@ -152,7 +152,7 @@ def said(m: Interval) -> str:
     if m.name != "coverage":
         return f"{number(m.estimate, digits)} ({span(m.low, m.high, digits)})"
     # Of shares near 0 or 1 percentages have decimals of their own.
-    fine = digits == _DIGITS and 0.02 < m.low <= m.high < 0.98
+    fine = decimals(m) > _DIGITS and 0.02 < m.low <= m.high < 0.98
     return f"{100 * m.estimate:.1f} % ({100 * m.low:.1f}-{100 * m.high:.1f})" if fine else share_of(m)
 
 
