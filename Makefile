@@ -8,7 +8,7 @@ FAST := not process and not paper and not site and not slow and not libraries
 # Byte code must be written: without it every import of scipy takes three times as long.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check lint test-fast test-oldest test-libraries docs changelog bench mutants clean
+.PHONY: demo test check lint test-fast test-oldest test-libraries docs pictures changelog bench mutants clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/01_three_functions.py
@@ -44,6 +44,10 @@ docs: $(VENV)/.docs
 # The section of this version in CHANGELOG.md, made anew of the fragments in changelog.d, which stay.
 changelog: $(VENV)/.tools
 	$(BIN)/python docs/changelog.py
+
+# The pictures of docs/gallery.md, drawn again by its own snippets.
+pictures: $(VENV)/.installed
+	MPLBACKEND=Agg $(BIN)/python docs/pictures.py
 
 # Levels and power take an hour; name one module to run it alone: make bench BENCH=studies
 BENCH ?= house studies uniformity twosample coverage paper odes runs plots report verdicts libraries suites levels power

@@ -75,7 +75,7 @@ def test_a_run_until_decided(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     found = json.loads(capsys.readouterr().out)
     assert (found["stopped"], found["anytime"]) == ("evidence", True)
     assert found["n"] < 1000
-    assert _exit("judge", str(store), "--alpha", "1e-6") == 1
+    assert _exit("judge", str(store), "--alpha", "1e-6", "--details") == 1
     both = capsys.readouterr()
     assert "evidence that holds whenever one looks" in both.err
     assert "log E" in both.out

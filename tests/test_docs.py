@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,8 @@ def _printed(code: str, folder: Path) -> str:
     out = io.StringIO()
     with contextlib.chdir(folder), contextlib.redirect_stdout(out):
         exec(compile(code, "<snippet>", "exec"), {"__name__": "__snippet__"})
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
     return out.getvalue()
 
 
@@ -106,6 +109,28 @@ def test_the_readme_names_files_that_exist() -> None:
     }
     assert named
     assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+
+
+def _words(svg: str) -> list[str]:
+    """Return what a picture says about itself: the test function, n, M and the band."""
+    return sorted(re.findall(r">((?:n = |theta|true |a<|b<|sum)[^<]*)<", svg))
+
+
+@pytest.mark.slow
+def test_the_gallery_shows_what_its_snippets_draw() -> None:
+    """Every picture of the gallery is in the docs, is saved by a snippet, and says the same of n and M."""
+    spec = spec_from_file_location("pictures", ROOT / "docs" / "pictures.py")
+    assert spec is not None
+    assert spec.loader is not None
+    pictures = module_from_spec(spec)
+    spec.loader.exec_module(pictures)
+    drawn = {name: text for code in pictures.snippets() for name, text in pictures.drawn(code).items()}
+    page = (ROOT / "docs" / "gallery.md").read_text("utf-8")
+    assert set(re.findall(r"\(images/([\w-]+\.svg)\)", page)) == set(drawn)
+    for name, text in drawn.items():
+        shown = (ROOT / "docs" / "images" / name).read_text("utf-8")
+        assert _words(shown) == _words(text)
+        assert any("n = " in words for words in _words(shown))
 
 
 def _power_table() -> dict[tuple[str, str], float]:

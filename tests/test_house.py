@@ -89,3 +89,24 @@ def test_the_heavy_modules_would_be_seen() -> None:
     code = "import scipy.stats, ringtrue, sys; print('scipy.stats' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True"
+
+
+#: Words that a scientist would not use of a check.
+MANNERED = re.compile(r"\b(?:mend\w*|strikes?|struck|heard|whoever|rings? true|innocent|convict\w*)\b", re.IGNORECASE)
+
+
+def _messages(file: Path) -> list[str]:
+    """Return the texts in a module that are not docstrings: what a user may read."""
+    tree = ast.parse(file.read_text("utf-8"))
+    bodies = [node.body for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
+    docs = {id(body[0].value) for body in bodies if body and isinstance(body[0], ast.Expr)}
+    texts = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return [str(node.value) for node in texts if id(node) not in docs]
+
+
+def test_prose_is_plain() -> None:
+    """Neither documents nor messages have words that are there for their sound."""
+    pages = {file.name: MANNERED.findall(file.read_text("utf-8")) for file in DOCUMENTS if file.suffix == ".md"}
+    messages = {str(file): MANNERED.findall(" ".join(_messages(file))) for file in SOURCE.rglob("*.py")}
+    assert {name: found for name, found in (pages | messages).items() if found} == {}
+    assert MANNERED.findall("mend the failures, whoever was heard") == ["mend", "whoever", "heard"]

@@ -51,7 +51,9 @@ TEST_OPTION = click.option(
     "--test", type=click.Choice(sorted(TESTS)), default="combination", show_default=True, help="Uniformity test."
 )
 FORCE = click.option("--force", is_flag=True, help="Write over a page that is there.")
-JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+#: Both set one parameter, so that the last one counts.
+JSON = click.option("--json", "form", flag_value="json", help="Print the result as JSON.")
+DETAILS = click.option("--details", "form", flag_value="details", help="Print every test and measure.")
 PAGE = click.Path(dir_okay=False, path_type=Path)
 STORE = click.argument("store", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 
@@ -93,6 +95,7 @@ def cli() -> None:
 @click.option("--report", "page", type=PAGE, metavar="FILE", help="Write an HTML page, and JSON beside it.")
 @FORCE
 @JSON
+@DETAILS
 def check(
     file: Path,
     n: int | None,
@@ -104,7 +107,7 @@ def check(
     dask: str | None,
     page: Path | None,
     force: bool,
-    as_json: bool,
+    form: str | None,
     **settings: Any,
 ) -> None:
     """Run the study in FILE and say whether its procedure is calibrated.
@@ -119,7 +122,7 @@ def check(
         raise click.UsageError("--n and --until exclude each other; with --until the most replicates are --max-n.")
     if until is not None and settings["shard"] is not None:
         raise click.UsageError("a share of a run does not see the others, so that --shard goes with --n only.")
-    if settings["shard"] is not None and (page is not None or as_json):
+    if settings["shard"] is not None and (page is not None or form == "json"):
         raise click.UsageError("a share of a run is not judged, so that --shard goes with neither --report nor --json.")
     if page is not None:
         _need_free(need_place(page), force)  # no simulation is lost to a typo
@@ -136,7 +139,7 @@ def check(
     if result is None:
         _describe(settings["store"])
         return
-    _answer(result, as_json, page, settings["store"])
+    _answer(result, form, page, settings["store"])
 
 
 def _need_free(files: Iterable[Path], force: bool) -> None:
@@ -146,10 +149,10 @@ def _need_free(files: Iterable[Path], force: bool) -> None:
         raise click.UsageError(f"{' and '.join(there)} would be written over; pass --force, or another name.")
 
 
-def _answer(result: Result, as_json: bool, page: Path | None = None, store: Path | None = None) -> NoReturn:
+def _answer(result: Result, form: str | None, page: Path | None = None, store: Path | None = None) -> NoReturn:
     """Print a result, write its page if one is wanted, and exit with its verdict's code."""
     # The answer comes before the page: a page that cannot be written must not cost it.
-    click.echo(json.dumps(result.to_dict(), indent=2, allow_nan=False) if as_json else str(result))
+    click.echo(_shown(result, form))
     if page is not None:
         with Store.read(store) if store else contextlib.nullcontext() as opened:
             origin = Origin.of(opened) if opened else None
@@ -157,6 +160,12 @@ def _answer(result: Result, as_json: bool, page: Path | None = None, store: Path
         # Not on stdout, which may be JSON for a program.
         click.echo(f"ringtrue: the report is {page}", err=True)
     sys.exit(EXIT_CODES[result.verdict])
+
+
+def _shown(result: Result, form: str | None) -> str:
+    if form == "json":
+        return json.dumps(result.to_dict(), indent=2, allow_nan=False)
+    return result.details() if form == "details" else str(result)
 
 
 @contextlib.contextmanager
@@ -183,9 +192,10 @@ def _cluster(address: str | None) -> Iterator[Any]:
 @ALPHA_OPTION
 @TEST_OPTION
 @JSON
-def judge_command(store: Path, alpha: float, test: str, as_json: bool) -> None:
+@DETAILS
+def judge_command(store: Path, alpha: float, test: str, form: str | None) -> None:
     """Reach a verdict on what is in STORE, without the study's code; of a run that is going on, on what is done."""
-    _answer(judge(_done(store), alpha=alpha, test=test), as_json)
+    _answer(judge(_done(store), alpha=alpha, test=test), form)
 
 
 @cli.command("report")
@@ -195,12 +205,13 @@ def judge_command(store: Path, alpha: float, test: str, as_json: bool) -> None:
 @TEST_OPTION
 @FORCE
 @JSON
-def report_command(store: Path, out: Path | None, alpha: float, test: str, force: bool, as_json: bool) -> None:
+@DETAILS
+def report_command(store: Path, out: Path | None, alpha: float, test: str, force: bool, form: str | None) -> None:
     """Judge what is in STORE and write it up as an HTML page, and as JSON beside it; exit codes as for check."""
     page = out or store.with_suffix(".html")
     # Before the store is read and judged, as in `check`.
     _need_free(need_place(page), force)
-    _answer(judge(_done(store), alpha=alpha, test=test), as_json, page, store)
+    _answer(judge(_done(store), alpha=alpha, test=test), form, page, store)
 
 
 def _done(store: Path) -> Replicates:

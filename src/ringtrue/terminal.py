@@ -18,9 +18,10 @@ from .execution.progress import duration, per_time
 from .functions import ALL
 from .judgement.anytime import Trail
 from .judgement.result import Result
+from .judgement.summary import by_function, ranked
 from .judgement.text import decimals, number, table
 from .judgement.watching import Sight
-from .report.content import by_function, ranked, short
+from .report.content import short
 from .statistics.effects import Interval
 
 #: Test functions and causes of failures that are shown, and letters of their names.

@@ -1,6 +1,7 @@
 """Comparisons are paired, say which procedure is ahead only if it is, and sweeps and maps keep their bookkeeping."""
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -311,10 +312,14 @@ def test_an_exception_says_whose_it_was() -> None:
 
 
 def test_a_comparison_prints() -> None:
-    """The table has the sentence first, every procedure, and every difference."""
-    text = str(compared({"Bayes": BAYES, "narrow": Inflated(BAYES, 0.5)}))
+    """The sentence comes first, then one line per procedure and the difference; the details have every row."""
+    found = compared({"Bayes": BAYES, "narrow": Inflated(BAYES, 0.5)})
+    text = str(found)
     assert text.startswith("Bayes is the most calibrated")
-    assert "Bayes - narrow" in text
+    assert len(re.findall("^theta +(?:Bayes|narrow) ", text, re.MULTILINE)) == 2
+    assert len(re.findall("^Bayes - narrow ", text, re.MULTILINE)) == 1
+    rows = re.findall("^(?:Bayes|narrow|Bayes - narrow) +(?:theta|\\(all\\)) ", found.details(), re.MULTILINE)
+    assert len(rows) == len(found.rows) + len(found.differences)
     assert repr(compared({"a": BAYES, "b": BAYES}, n=50)).startswith("Comparison(a, b; best: a, b")
 
 

@@ -68,7 +68,7 @@ def test_a_level_is_a_file(folder: Path) -> None:
     assert set(result.levels) == {"strong", "toy"}
     assert result.levels["toy"].pvalue == 1e-9
     assert [row.level for row in result["f0"].tests] == ["strong", "toy"]
-    assert "counting" in str(result)
+    assert "counting" in result.details()
     # Without a share of the error it says what it says, and the verdict is that of the others.
     assert (result.verdict, result.pvalue, result.sentence) == (before.verdict, before.pvalue, before.sentence)
 

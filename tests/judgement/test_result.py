@@ -3,7 +3,6 @@
 import json
 import re
 
-import numpy as np
 import pytest
 
 import ringtrue as rt
@@ -22,17 +21,6 @@ def test_a_verdict_is_its_name() -> None:
     assert verdict == "MISCALIBRATED"
     assert json.loads(json.dumps(verdict)) == "MISCALIBRATED" == verdict.value == verdict.name == str(verdict)
     assert [one.words for one in rt.Verdict] == ["miscalibrated", "within tolerance", "inconclusive"]
-
-
-def test_many_test_functions_are_not_all_printed() -> None:
-    """Of many test functions the twenty with the smallest p-values are printed, and it is said where the others are."""
-    u = [grid(200, spread=3.0) if k == 33 else grid(200)[(7 * np.arange(200) + k) % 200] for k in range(40)]
-    text = str(rt.judge(replicates(np.column_stack(u))))
-    assert len(re.findall("^strong", text, re.MULTILINE)) == 20
-    assert len(re.findall(r"^f\d+ +spread", text, re.MULTILINE)) == 20
-    assert re.search("^strong +f33 ", text, re.MULTILINE)
-    assert "Of 20 more test functions, with larger p-values, see result.tests and result.measures." in text
-    assert "more test functions" not in str(_judged(100))
 
 
 @pytest.mark.parametrize(("n", "spread"), [(4000, 1.0), (5, 1.0), (200, 3.0)])
@@ -114,5 +102,5 @@ def test_a_notebook_shows_text_and_no_markup_of_the_users() -> None:
     shown = parsed(result._repr_html_())
     assert {one.tag for one in shown.all()} == {"", "p", "strong", "pre"}
     assert result.sentence.split()[0] in next(shown.all("strong")).words()
-    assert "<script>alert(1)</script>" in next(shown.all("pre")).text
+    assert "<script>" in next(shown.all("pre")).text
     assert "<script>" not in result._repr_html_()

@@ -74,7 +74,7 @@ def test_what_was_not_found_is_not_spoken_of() -> None:
     result = rt.judge(record(theta, theta))
     assert result.levels["reversible"].pvalue == 1.0
     assert "EXCHANGEABLE" not in result.sentence
-    assert "sign flips" in str(result)
+    assert "sign flips" in result.details()
     assert result.levels["reversible"].rows[0].f == "truth and draw"
 
 

@@ -162,10 +162,10 @@ def test_plain_errors_have_plain_sentences() -> None:
     ],
 )
 def test_shapes_are_not_read_as_spread(z: Any, words: str) -> None:
-    """With the right mean and sd, sentence and picture name the shape and say that no factor mends it."""
+    """With the right mean and sd, sentence and picture name the shape and say that no factor corrects it."""
     text = said(z)
     assert words in text
-    assert "no factor on their sd mends that" in text
+    assert "no factor on their sd corrects that" in text
     assert "confident" not in text
     assert words in plots.reading(scores(z))
 
@@ -175,11 +175,11 @@ def test_outliers_are_counted_and_not_widened_for() -> None:
     z = np.concatenate([normal(490), np.full(10, 20.0)])
     text = said(z)
     assert (
-        "10 of 500 outputs miss the truth by more than 19 of their sd; mend those, widening all would hide them" in text
+        "10 of 500 outputs miss the truth by more than 19 of their sd; fix those, widening all would hide them" in text
     )
     assert re.search(r"without them the spread factor is (1\.00|0\.99)", text)
     assert plots.reading(scores(z)).startswith("theta is spiked at the upper end: outliers, 10 of 500 outputs miss")
-    assert "1 of 491 outputs misses the truth by more than 19 of its sd; mend that one" in said(z[:491])
+    assert "1 of 491 outputs misses the truth by more than 19 of its sd; fix that one" in said(z[:491])
 
 
 def test_far_misses_that_ranks_do_not_see_are_told() -> None:
@@ -210,7 +210,7 @@ def test_misses_of_discrete_outputs_are_hedged_for_their_few_values() -> None:
     known = {"truth": truth, "mean": draws.mean(1), "sd": draws.std(1, ddof=1)}
     text = rt.judge(ranked(ranks, 99, **known)).sentence
     assert "6 of 600 outputs miss the truth by more than 9 of their sd" in text
-    assert "unless outputs have such tails or few values, mend them" in text
+    assert "unless outputs have such tails or few values, fix them" in text
     assert "miss the truth" not in rt.judge(ranked(ranks, 99, **{**known, "sd": 0 * truth + 0.2})).sentence
 
 
@@ -353,7 +353,7 @@ def test_tolerable_losses_are_those_that_leave_a_verdict() -> None:
     """With at most the number of losses that the sentence names the verdict stands, with one more it does not."""
     ran = _by_ranks(2000, lost=tuple(range(150)))
     text = rt.judge(ran).sentence
-    found = re.search(r"it would hold with at most (\d+) lost: mend (\d+) of them", text)
+    found = re.search(r"it would hold with at most (\d+) lost: fix (\d+) of them", text)
     assert found
     most = int(found[1])
     assert most + int(found[2]) == 150
@@ -389,7 +389,7 @@ def test_a_lost_exact_output_could_have_been_anywhere() -> None:
 
 
 def test_a_loss_that_is_not_the_trouble_is_not_blamed() -> None:
-    """With few replicates, more are asked for, once the failures are mended."""
+    """With few replicates, more are asked for, once the failures are fixed."""
     text = rt.judge(complete(100, lost=(1,))).sentence
     assert "1 of 100 replicates was lost, and the verdict must hold whatever it would have been" in text
     assert re.search(r"even without losses it would be open, about \d+ more replicates", text)

@@ -387,10 +387,10 @@ def test_a_page_without_diagnostics_has_no_such_section(tmp_path: Path) -> None:
 
 
 def test_a_wrong_correlation_is_what_to_mend() -> None:
-    """Advice is to mend the pair that is off, and not the sum of all entries in which it shows."""
+    """Advice is to correct the pair that is off, and not the sum of all entries in which it shows."""
     rng = np.random.default_rng(1)
     theta = rng.normal(size=(400, 2)) @ np.array([[1.0, 0.5], [0.0, 0.75**0.5]])
     result = rt.check_draws(theta, rng.normal(size=(400, 49, 2)))
     advice = " ".join(content._mends(result))
-    assert "Mend the correlation of theta[0] and theta[1]: raise what outputs report by 0." in advice
+    assert "Correct the correlation of theta[0] and theta[1]: raise what outputs report by 0." in advice
     assert "sum" not in advice

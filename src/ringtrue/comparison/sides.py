@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, Unpack
 
 import numpy as np
 
 from ..errors import InvalidStudy
 from ..execution.runs import run
+from ..functions import ALL
 from ..judgement.column import strong_columns
 from ..judgement.groups import one_of_each
 from ..judgement.judging import CheckSettings, judge, need_settings, split
 from ..judgement.result import Result
-from ..judgement.text import table
+from ..judgement.summary import SHOWN, place, said
+from ..judgement.text import Text, counted, cut, table
 from ..question.study import Study, StudySettings, as_study, need_known
 from ..replicates.record import Replicates
 from ..statistics.arguments import need_fraction
@@ -25,6 +27,8 @@ from .rows import MEASURES, differences_of, divergence_difference, joint_differe
 from .sentences import sentence_of
 from .shared import ends, ideal, need_strong, noted, own_store
 
+#: Columns that a name has in a line.
+_NAME = 20
 _FOOT = "* simultaneous over procedures, test functions and measures; behind a difference: its interval excludes 0"
 _UNLIKE = (
     "procedures are compared on the same truths and test functions, but these studies have others; give them one "
@@ -73,6 +77,27 @@ class Comparison:
         return sentence_of(self)
 
     def __str__(self) -> str:
+        pairs = [("difference", "divergence", "")]
+        pairs += [(" - ".join(r.of), said(r), "*" if r.clear else "") for r in self.differences if r.f == ALL]
+        blocks = [self.sentence, _verdicts(self.results), self._lines()]
+        if len(pairs) > 1:
+            blocks.append(table(pairs))
+        foot = f"{100 * self.confidence:g} % intervals, all together; *: excludes 0. Every difference: .details()."
+        return "\n\n".join([*blocks, foot])
+
+    def _lines(self) -> str:
+        """Return one line per test function and procedure, worst first; of many test functions the worst."""
+        found = {(r.f, r.of, r.name): said(r) for r in self.rows}
+        names = list(dict.fromkeys(r.f for r in self.rows if r.f != ALL))
+        names.sort(key=lambda name: min(place(result, name) for result in self.results.values()))
+        cells: list[tuple[str, ...]] = [("function", "procedure", *MEASURES)]
+        for f, of in product(names[:SHOWN], self.results):
+            cells.append((cut(f, _NAME), cut(of, _NAME), *(found.get((f, of, name), "-") for name in MEASURES)))
+        more = len(names) - SHOWN
+        return table(cells) + (f"\nand {counted(more, 'more test function')}: .details()" if more > 0 else "")
+
+    def details(self) -> Text:
+        """Return every measure and difference as tables of text, which show themselves at a prompt."""
         percent = f"{100 * self.confidence:g} % interval*"
         cells = [("procedure", "test function", "measure", "estimate", percent, "ideal")]
         cells += [(r.of, r.f, r.name, f"{r.estimate:.3g}", ends(r), ideal(r.ideal)) for r in self.rows]
@@ -84,7 +109,7 @@ class Comparison:
         blocks = [self.sentence, _verdicts(self.results), table(cells, right={3, 5})]
         if self.differences:
             blocks.append(table(pairs, right={3}))
-        return "\n\n".join([*blocks, _FOOT])
+        return Text("\n\n".join([*blocks, _FOOT]))
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.results)}; best: {', '.join(self.best)})"
@@ -228,9 +253,7 @@ def _replicates(name: str, study: Study, n: int, settings: Any) -> Replicates:
     with noted(f"the procedure {name!r}"):
         ran = run(study, n=n, **own_store(settings, name))
     if ran.lost == ran.n:
-        raise InvalidStudy(
-            f"at least one replicate is needed to compare, but {name} lost all {ran.n}; mend or drop it."
-        )
+        raise InvalidStudy(f"at least one replicate is needed to compare, but {name} lost all {ran.n}; fix or drop it.")
     return ran
 
 

@@ -118,7 +118,7 @@ def run(
         ``anytime=True``: how many there are was not fixed before.
     retry_failures
         Compute those replicates of a store again that were lost, with the same random numbers, and no others. What
-        made them fail should be mended: a study that gives other answers for the others is another one.
+        made them fail should be fixed: a study that gives other answers for the others is another one.
 
     Examples
     --------

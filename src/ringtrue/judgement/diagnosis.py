@@ -1,4 +1,4 @@
-"""Which kind of error it is: one that a factor and a shift mend, or one of shape.
+"""Which kind of error it is: one that a factor and a shift correct, or one of shape.
 
 Spread and bias describe z ~ N(bias, spread^2). This module asks whether that family describes the positions at all,
 and if not, which way they depart from it, so that words and pictures say the same. It decides nothing about verdicts

@@ -1,4 +1,4 @@
-"""What is looked at before a procedure is blamed: truths, data and draws that cannot be what they should be.
+"""What is looked at before a procedure is called wrong: truths, data and draws that cannot be what they should be.
 
 Each function here looks for one mistake and returns a sentence that names it, or None. All read the record alone, of
 its first replicates. Whatever is legitimate must pass: discrete parameters, few draws, heavy tails, outputs that ignore
@@ -288,18 +288,18 @@ def _fixed_noise(seen: Looked) -> Suspicion | None:
     if noise is None or fractions is None or not noise.any() or np.unique(fractions).size < 2:
         return None
     same = "one theta gave the same data twice, from two random streams"
-    mend = "write the model as P(theta, rng) and draw noise from rng, not from a random state that starts afresh"
+    remedy = "write the model as P(theta, rng) and draw noise from rng, not from a random state that starts afresh"
     if noise.max() == IGNORES_STREAM:
         return Suspicion(
             f"the model takes rng and does not use it: {same}. If it has a random state of its own, let it draw from "
             f"rng; if it has no noise, leave rng out of its arguments"
         )
     if noise.max() == SAME_SHIFT:
-        return Suspicion(f"the noise in the data is the same in every replicate: {mend}")
+        return Suspicion(f"the noise in the data is the same in every replicate: {remedy}")
     if noise.max() == NO_STREAM and _read_off(seen):
         return Suspicion(
             f"the data have no noise of their own, and more numbers than there are parameters: {same}. If noise is "
-            f"meant, {mend}",
+            f"meant, {remedy}",
             voids=False,
         )
     return None

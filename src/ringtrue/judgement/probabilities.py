@@ -23,7 +23,8 @@ from .outcomes import ERROR, Outcomes, unexplained
 from .reliability import STEADY, blurred, sizes
 from .sentences.phrases import listed, rounded
 from .sentences.probabilities import of_probabilities, points_of
-from .text import as_row, cell, decimals, format_p, number, plain, table
+from .summary import MORE, outcome_lines
+from .text import Text, as_row, cell, decimals, format_p, number, plain, table
 from .verdict import Tolerance, Verdict, joint_confidence
 
 #: What probabilities come as.
@@ -116,9 +117,18 @@ class ProbabilityResult:
         )
         return found
 
+    def details(self) -> Text:
+        """Return every test and every measure as tables of text, which show themselves at a prompt."""
+        parts = [self.sentence, _tests(self.tests), _sizes(self.measures, self.alpha), self._footer()]
+        return Text("\n\n".join(parts))
+
     def __str__(self) -> str:
+        lines = outcome_lines(self.measures, self.tolerance, self.alpha)
+        return f"{self.sentence}\n\n{lines}\n\n{self._footer()}\n{MORE}"
+
+    def _footer(self) -> str:
         foot = [f"n = {self.n}, seed = {self.seed}, alpha = {self.alpha:g}", *self._scored(), *self.notes]
-        return "\n\n".join([self.sentence, _tests(self.tests), _sizes(self.measures, self.alpha), "\n".join(foot)])
+        return "\n".join(foot)
 
     def _scored(self) -> list[str]:
         return [

@@ -1,7 +1,7 @@
 """What it means: the verdict, and every number it rests on.
 
-Result objects are frozen, print as a readable table, and export to plain data. This module formats; it computes no
-statistics and reaches no verdicts.
+Result objects are frozen, print as the sentence and one line per test function, and export to plain data. This module
+formats; it computes no statistics and reaches no verdicts.
 """
 
 from __future__ import annotations
@@ -20,11 +20,9 @@ from ..replicates.record import Failure, Replicates
 from ..statistics.effects import Interval
 from .levels import Evidence, TestRow
 from .looks import Look
-from .text import as_row, cell, counted, decimals, format_p, near, number, plain, table
+from .summary import MORE, summary
+from .text import Text, as_row, cell, counted, decimals, format_p, near, number, plain, table
 from .verdict import Tolerance, Verdict
-
-#: Test functions that are printed; of more, those with the smallest p-values.
-PRINTED = 20
 
 
 @dataclass(frozen=True)
@@ -257,6 +255,21 @@ class Result:
 
         return plot(self, f)
 
+    def methods_text(self) -> Text:
+        """Return a paragraph for a paper: what was simulated, ranked and tested, at which levels, and what came out.
+
+        :meth:`references` has the BibTeX entries of what it cites.
+        """
+        from .methods import methods_text
+
+        return methods_text(self)
+
+    def references(self) -> Text:
+        """Return BibTeX entries of the publications that :meth:`methods_text` cites for this result."""
+        from .methods import references
+
+        return references(self)
+
     def to_pandas(self) -> Any:
         """Return tests, measures and replicates as pandas DataFrames; see :func:`ringtrue.export.to_pandas`."""
         from ..export import to_pandas
@@ -298,20 +311,14 @@ class Result:
         )
         return found
 
-    def __str__(self) -> str:
-        hidden = self._hidden()
-        tests = [row for row in self.tests if row.f not in hidden]
-        sizes = [row for row in self.measures if row.f not in hidden]
-        table = measures_table(sizes, self.spent, over_time=self.look.anytime)
-        parts = [self.sentence, tests_table(tests), table, self._footer(len(hidden))]
-        return "\n\n".join(part for part in parts if part)
+    def details(self) -> Text:
+        """Return every test and every measure as tables of text, which show themselves at a prompt."""
+        table = measures_table(self.measures, self.spent, over_time=self.look.anytime)
+        parts = [self.sentence, tests_table(self.tests), table, self._footer()]
+        return Text("\n\n".join(part for part in parts if part))
 
-    def _hidden(self) -> set[str]:
-        """Return the test functions that a table leaves out: thousands of rows are read by nobody."""
-        smallest = {function.name: (2.0, 2.0) for function in self.replicates.functions}
-        for row in self.tests:
-            smallest[row.f] = min(smallest.get(row.f, (2.0, 2.0)), (row.adjusted, row.pvalue))
-        return set(sorted(smallest, key=lambda name: smallest[name])[PRINTED:])
+    def __str__(self) -> str:
+        return f"{self.sentence}\n\n{summary(self)}\n\n{self._footer()}\n{MORE}"
 
     def _repr_html_(self) -> str:
         # Escaped by hand: a notebook shows this as HTML, and names of functions are the user's.
@@ -330,10 +337,8 @@ class Result:
             "result.assert_within_tolerance() or result.assert_not_miscalibrated()."
         )
 
-    def _footer(self, hidden: int) -> str:
-        rest = f"Of {hidden} more test functions, with larger p-values, see result.tests and result.measures."
-        lines = [rest] if hidden else []
-        lines += [f"n = {self.replicates.n}, seed = {self.replicates.seed}, alpha = {self.alpha:g}"]
+    def _footer(self) -> str:
+        lines = [f"n = {self.replicates.n}, seed = {self.replicates.seed}, alpha = {self.alpha:g}"]
         lines += [said] if (said := self.look.said(self.alpha)) else []
         if self.look.anytime:
             lines.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -118,16 +119,53 @@ def near(x: float, ideal: float) -> str:
     return number(x, 2 if x == ideal else max(1 - math.floor(math.log10(abs(x - ideal))), 2))
 
 
-def table(cells: Sequence[tuple[str, ...]], *, right: Collection[int] = ()) -> str:
-    """Return rows of cells as text in columns, the first row as its head; some columns flush right."""
-    widths = [max(len(row[j]) for row in cells) for j in range(len(cells[0]))]
+class Text(str):
+    """Text that shows itself as it prints, at a prompt and in a notebook too."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def width(text: str) -> int:
+    """Return how many columns of a terminal a text takes.
+
+    Examples
+    --------
+    >>> width("theta"), width("温度"), width("e\u0301")
+    (5, 4, 1)
+    """
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text without its middle where it is too wide: names differ at their ends.
+
+    Examples
+    --------
+    >>> cut("coefficient[Deerfield]", 16), cut("theta", 16)
+    ('coeffi...rfield]', 'theta')
+    """
+    if width(text) <= most:
+        return text
+    head, tail = text, text
+    while width(head) > (most - 3) // 2:
+        head = head[:-1]
+    while width(tail) > most - 3 - width(head):
+        tail = tail[1:]
+    return f"{head}...{tail}"
+
+
+def table(cells: Sequence[tuple[str, ...]], *, right: Collection[int] = (), heads: int = 1) -> str:
+    """Return rows of cells as text in columns, the first rows as its head; some columns flush right."""
+    widths = [max(width(row[j]) for row in cells) for j in range(len(cells[0]))]
     lines = []
     for row in cells:
-        padded = [
-            cell.rjust(w) if j in right else cell.ljust(w) for j, (cell, w) in enumerate(zip(row, widths, strict=True))
-        ]
+        gaps = [" " * (w - width(cell)) for cell, w in zip(row, widths, strict=True)]
+        padded = [gap + cell if j in right else cell + gap for j, (cell, gap) in enumerate(zip(row, gaps, strict=True))]
         lines.append("  ".join(padded).rstrip())
-    lines.insert(1, "-" * max(map(len, lines)))
+    lines.insert(heads, "-" * max(map(width, lines)))
     return "\n".join(lines)
 
 

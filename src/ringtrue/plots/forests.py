@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InvalidStudy
 from ..judgement.levels import level_of
 from ..judgement.result import Result
+from ..judgement.summary import worst_first
 from ..judgement.text import power
 from ..replicates.record import Replicates
 from ..statistics.effects import Interval
 from .intervals import USUAL, as_rows, axis_limits, by_measure, distance, draw_intervals, filtered
-from .selection import result_of, worst_first
+from .selection import result_of
 from .style import NULL, head, journal, panels, plain, returned
 
 if TYPE_CHECKING:

@@ -1,8 +1,6 @@
 """Which test functions are drawn, the worst at the level that rejects, and what is to be said of them.
 
-One order serves all pictures. The smaller its adjusted p-value, the worse a test function is; at equal p-values the one
-that is farther off. Entries of theta and functions of the user's that are rejected come before the sum and the distance
-of the default family, which are off because an entry is. It draws nothing.
+One order serves all pictures, that of :func:`ringtrue.judgement.summary.worst_first`. It draws nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ from ..judgement.groups import one_of_each
 from ..judgement.judging import judge
 from ..judgement.levels import ADDED, TestRow, level_of, levels
 from ..judgement.result import Result
+from ..judgement.summary import worst_first
 from ..judgement.verdict import rejecting
 from ..replicates.record import ONE_OF_GROUP, Replicates
 
@@ -24,8 +23,6 @@ Source = Result | Replicates
 
 #: Levels about outputs averaged over data, which have pictures of their own.
 AVERAGED = tuple(level.name for level in levels().values() if level.blunt)
-#: What says how far off a test function is, of its positions and of the outputs averaged over data.
-_SIZES = ("KS distance", "weak KS distance")
 
 
 @dataclass(frozen=True)
@@ -105,32 +102,6 @@ def accusation(result: Result) -> TestRow | None:
     """Return the test that speaks most clearly against calibration, as the sentence does; None if none rejects."""
     rows = rejecting(list(result.levels.values()), result.spent)
     return min(rows, key=lambda row: (levels()[row.level].blunt, row.kind in ADDED, row.adjusted), default=None)
-
-
-def worst_first(result: Result, columns: Iterable[int], by: Sequence[str] = ()) -> list[int]:
-    """Return columns in the order of how bad they are.
-
-    Parameters
-    ----------
-    result
-        With the p-values and sizes.
-    columns
-        Their numbers.
-    by
-        Names of the levels whose p-values count; left out, the level that each test function speaks of itself.
-    """
-    functions = result.replicates.functions
-    evidence = {(row.level, row.f): (row.adjusted, row.pvalue) for row in result.tests}
-    sizes = {(m.f, m.name): m.estimate for m in result.measures if m.name in _SIZES}
-
-    def badness(k: int) -> tuple[bool, float, bool, float, float]:
-        name, of_entries = functions[k].name, functions[k].kind in ADDED
-        p, alone = min(evidence.get((level, name), (1.0, 1.0)) for level in by or [level_of(functions[k].sees)])
-        size = max(sizes.get((name, measure), 0.0) for measure in _SIZES)
-        # Rejected and no function of all entries first. Adjusted p-values are often tied at 1, and both at 0.
-        return of_entries or p > result.spent, p, of_entries, alone, -size
-
-    return sorted(columns, key=badness)
 
 
 def choose(source: Any, f: str | Iterable[str] | None, *, most: int, by: Sequence[str] = (), kind: str = "") -> Chosen:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,15 +18,15 @@ from ..judgement.diagnosis import diagnose
 from ..judgement.fits import Line
 from ..judgement.joint import KINDS
 from ..judgement.judging import fewest_draws
-from ..judgement.levels import ADDED, TestRow, chain, levels
+from ..judgement.levels import ADDED, TestRow, chain
 from ..judgement.measures import Measures, measure, over_family
 from ..judgement.outcomes import outcomes_of
 from ..judgement.result import Result
 from ..judgement.sentences import phrases as wording
 from ..judgement.sentences.probabilities import of_outcomes
+from ..judgement.summary import by_function, ranked, sizes_worst_first
 from ..judgement.text import decimals, number
 from ..judgement.verdict import Verdict
-from ..plots.selection import worst_first
 from ..replicates.record import Failure, Replicates
 from ..statistics.effects import Interval
 
@@ -131,14 +131,9 @@ def spelled(text: str) -> str:
     return _TURNING.sub(lambda found: f"\\u{ord(found[0]):04x}", clean(text))
 
 
-def ranked(result: Result) -> list[int]:
-    """Return the columns of the replicates by evidence at any level, most first, in the order of all pictures."""
-    return worst_first(result, range(len(result.replicates.functions)), tuple(levels()))
-
-
 def advice(result: Result) -> list[str]:
     """Return what a person should do next, most urgent first."""
-    # A factor for outputs that belong to other rows would mend nothing.
+    # A factor for outputs that belong to other rows would correct nothing.
     doubts = [f"Look at the inputs first: {text}." for text in result.suspicions]
     return [*(doubts or _by_verdict(result)), *_on_failures(result.replicates)]
 
@@ -146,7 +141,7 @@ def advice(result: Result) -> list[str]:
 def _by_verdict(result: Result) -> Iterator[str]:
     if result.verdict is Verdict.WITHIN_TOLERANCE:
         yield (
-            "Nothing needs mending in the test functions asked about. To keep it so, put "
+            "Nothing needs correcting in the test functions asked about. To keep it so, put "
             "result.assert_within_tolerance() into the tests of the procedure."
         )
         yield "Calibrated does not mean useful: look at how narrow the outputs are before relying on them."
@@ -158,26 +153,26 @@ def _by_verdict(result: Result) -> Iterator[str]:
     else:
         yield from _mends(result)
         yield (
-            "After mending the procedure, check it with another seed: the replicates that suggested a mend cannot "
-            "confirm it."
+            "After correcting the procedure, check it with another seed: the replicates that suggested a correction "
+            "cannot confirm it."
         )
 
 
 def _mends(result: Result) -> Iterator[str]:
-    """Name the factor or the shift that would mend each of the worst test functions."""
+    """Name the factor or the shift that would correct each of the worst test functions."""
     measures = by_function(result.measures)
     correlations = list(_correlations(result))
     yield from correlations
-    # A wrong correlation shows in the sum of all entries, which has nothing of its own to mend then.
+    # A wrong correlation shows in the sum of all entries, which has nothing of its own to correct then.
     skipped = ADDED if correlations else ()
     names = {k: one.name for k in ranked(result) if (one := result.replicates.functions[k]).kind not in skipped}
     mends = [line for k, name in names.items() for line in _mend(result, k, measures.get(name, {}))]
     yield from mends[:PICTURED]
     if len(mends) > PICTURED:
-        yield f"{len(mends) - PICTURED} further mends are in the table of measures."
+        yield f"{len(mends) - PICTURED} further corrections are in the table of measures."
     found = {row.level for row in result.tests if row.adjusted <= result.spent and row.kind not in KINDS}
     if not mends and not correlations and "strong" in found:
-        yield "The error is one of shape, which no factor mends: the pictures below show where it is."
+        yield "The error is one of shape, which no factor corrects: the pictures below show where it is."
     if "weak" in found:
         yield "Make sure that the procedure uses the same belief that the truths are drawn from."
     if "auto" in found:
@@ -190,11 +185,11 @@ def _correlations(result: Result) -> Iterator[str]:
         if m.name == "correlation error" and m.clear and m.within == "no":
             way = "raise" if m.estimate < 0 else "lower"
             size = number(abs(m.estimate))
-            yield f"Mend the correlation of {short(m.f)}: {way} what outputs report by {size}."
+            yield f"Correct the correlation of {short(m.f)}: {way} what outputs report by {size}."
 
 
 def _mend(result: Result, k: int, about: Mapping[str, Interval]) -> Iterator[str]:
-    """Say what would mend one test function: what the sentence says, of every kind of error."""
+    """Say what would correct one test function: what the sentence says, of every kind of error."""
     ran = result.replicates
     if probable := outcomes_of(columns_of(ran)[k]):
         if any(m.clear for name, m in about.items() if name.startswith("log odds")) or probable[0].impossible:
@@ -230,7 +225,7 @@ def _on_failures(replicates: Replicates) -> Iterator[str]:
         again = replicates.replay_of(one)
         seen = f"is replayed by {again}" if again else f"was first seen in replicate {one.replicate}"
         yield (
-            f"Mend the failures: {len(replicates.failures)} of {replicates.n} replicates were lost, and the verdict "
+            f"Fix the failures: {len(replicates.failures)} of {replicates.n} replicates were lost, and the verdict "
             f"must hold whatever they would have been. The commonest cause ({many}) {seen}."
         )
 
@@ -288,23 +283,13 @@ def _lost(replicates: Replicates) -> Iterator[str]:
         )
 
 
-def by_function(rows: Sequence[Interval]) -> dict[str, dict[str, Interval]]:
-    """Return measures by test function and name, in their order."""
-    found: dict[str, dict[str, Interval]] = {}
-    for row in rows:
-        found.setdefault(row.f, {})[row.name] = row
-    return found
-
-
 def cells(result: Result) -> tuple[list[tuple[str, float]], list[tuple[str, list[Cell | None]]]]:
     """Return the table of measures: (name, ideal) of its columns, and one row per test function, worst first."""
-    single = [row for row in result.measures if row.f != ALL]
-    found = by_function(single)
     # A dict, since the columns should keep the order of the measures.
-    heads = list({row.name: row.ideal for row in single}.items())
+    heads = list({row.name: row.ideal for row in result.measures if row.f != ALL}.items())
     rows = [
-        (name, [_cell(found[name][head]) if head in found[name] else None for head, _ in heads])
-        for name in _worst_first(found, result)
+        (name, [_cell(sizes[head]) if head in sizes else None for head, _ in heads])
+        for name, sizes in sizes_worst_first(result)
     ]
     return heads, rows
 

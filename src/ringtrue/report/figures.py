@@ -22,8 +22,9 @@ from ..judgement.column import columns_of
 from ..judgement.groups import one_of_each
 from ..judgement.outcomes import outcomes_of
 from ..judgement.result import Result
+from ..judgement.summary import ranked
 from ..plots.style import journal
-from .content import PICTURED, ranked, short, spelled
+from .content import PICTURED, short, spelled
 
 #: Inches; a page has room for three side by side, a phone for one.
 _SIZE, _WIDE = (3.3, 2.6), 4.4

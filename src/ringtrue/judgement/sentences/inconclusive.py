@@ -129,12 +129,12 @@ def _lost(findings: Findings) -> str:
     if findings.tolerable is None:
         sizes = without_losses(ran, findings.alpha, findings.tolerance)
         more = _more(replace(findings, measures=sizes))
-        return f"{head}; even without losses it would be open, {more}, once the failures are mended ({commonest})"
-    mend = many - findings.tolerable
+        return f"{head}; even without losses it would be open, {more}, once the failures are fixed ({commonest})"
+    to_fix = many - findings.tolerable
     if many == 1:
-        return f"{head}; it would hold without that loss: mend it ({commonest})"
+        return f"{head}; it would hold without that loss: fix it ({commonest})"
     could = f"at most {findings.tolerable} lost" if findings.tolerable else "none lost"
-    return f"{head}; it would hold with {could}: mend {'all' if mend == many else mend} of them ({commonest})"
+    return f"{head}; it would hold with {could}: fix {'all' if to_fix == many else to_fix} of them ({commonest})"
 
 
 def _more(findings: Findings) -> str:

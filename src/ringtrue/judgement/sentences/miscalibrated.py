@@ -65,7 +65,7 @@ def miscalibrated(findings: Findings) -> str:
 
 
 def _in_doubt(findings: Findings) -> str:
-    """Say what is off, and not by how much: a factor for outputs of other truths would mend nothing."""
+    """Say what is off, and not by how much: a factor for outputs of other truths would correct nothing."""
     rows = sorted(findings.rejecting, key=lambda row: (row.kind in _OF_ENTRIES, _strength(row)))
     level, names = rows[0].level if rows else "strong", list(dict.fromkeys(row.f for row in rows))
     what = f"{listed(names)} {'fails' if len(names) == 1 else 'fail'}" if names else "the test functions jointly fail"
@@ -109,7 +109,7 @@ def _complaint(worst: TestRow, findings: Findings) -> str:
 
 
 def direction(f: str, findings: Findings) -> str:
-    """Say over-confident, under-confident, biased, misshapen or outlying, with the number that mends it."""
+    """Say over-confident, under-confident, biased, misshapen or outlying, with the number that corrects it."""
     about = {m.name: m for m in findings.measures if m.f == f}
     column = _column(f, findings)
     if column.chains and math.isinf(about["spread"].high):
@@ -124,11 +124,11 @@ def direction(f: str, findings: Findings) -> str:
         clauses = [f"has outliers: {outlying(found, findings.kept)}"]
     elif found.kind != "plain":
         if found.size >= found.of_fit or not size:
-            # "No factor mends that" beside a factor would contradict itself.
+            # "No factor corrects that" beside a factor would contradict itself.
             alone = "" if size else NO_FACTOR
             clauses = [f"has the wrong shape: {misshapen(found, place(column, found.kind))}{alone}", *size]
         else:  # where truths are too many is then a matter of spread and bias
-            clauses = [*size, f"and that mended, has the wrong shape: {misshapen(found, '')}"]
+            clauses = [*size, f"and with that corrected, has the wrong shape: {misshapen(found, '')}"]
     else:
         clauses = size or [_likely(about) or f"has the wrong shape: {where_off(column)}"]
         clauses += [] if found.outliers is None else [that_miss(found.outliers)]

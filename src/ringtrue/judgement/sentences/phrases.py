@@ -13,7 +13,7 @@ from ..verdict import Tolerance
 #: How many names a row has.
 _NAMED = 3
 #: What is said of a shape beside which no factor is named.
-NO_FACTOR = ", no factor on their sd mends that"
+NO_FACTOR = ", no factor on their sd corrects that"
 
 
 #: What a shape is and what to do about it, around where it shows.
@@ -146,7 +146,7 @@ def outlying(found: Diagnosis, n: int) -> str:
     which, them = ("that one", "it") if one else ("those", "them")
     fine = rest.low <= 1 <= rest.high or not math.isfinite(rest.estimate)
     others = f"without {them} the spread factor is" if fine else "the others still need a factor of"
-    return f"{that_miss(far, n)}; mend {which}, widening all would hide {them}; {others} {interval(rest)}"
+    return f"{that_miss(far, n)}; fix {which}, widening all would hide {them}; {others} {interval(rest)}"
 
 
 def that_miss(far: Outliers, n: int | None = None) -> str:
@@ -164,7 +164,7 @@ def that_miss(far: Outliers, n: int | None = None) -> str:
 
 
 def factor(spread: Interval, found: Diagnosis, *, whose: str) -> str:
-    """Return what mends an evident error of spread: a factor, or where ranks hardly tell it the size of errors."""
+    """Return what corrects an evident error of spread: a factor, or where ranks hardly tell it the size of errors."""
     if spread.low > 1 and math.isfinite(found.errors):
         return f"errors are {number(found.errors, 1)} times {whose} reported sd, multiply it by that"
     return f"multiply {whose} reported sd by {interval(spread)}"

@@ -16,7 +16,7 @@ _NAMED = 3
 
 
 def of_probabilities(sizes: Sequence[Interval], outcomes: Outcomes) -> str:
-    """Say too sure, not sure enough, too high or too low, with the number that mends it and the points on average."""
+    """Say too sure, not sure enough, too high or too low, with its correction and the points on average."""
     slope, shift, error = sizes
     line = _line(slope, shift, outcomes)
     bent = outcomes.bent

@@ -163,7 +163,7 @@ def far_misses(findings: Findings, *, told: Collection[str] = ()) -> str:
     far, column = max(found, key=lambda pair: pair[0].count)
     text = f"Of {column.name}, {that_miss(far, findings.kept)}"
     unless = f"unless outputs have such tails{' or few values' if column.repeated else ''}"
-    return f" {text}, which ranks hardly see: {unless}, mend {'it' if far.count == 1 else 'them'}."
+    return f" {text}, which ranks hardly see: {unless}, fix {'it' if far.count == 1 else 'them'}."
 
 
 def whatever(findings: Findings) -> str:
