@@ -17,7 +17,7 @@ from ...functions import printable
 from ...values import Floats, take
 from ..block import Block
 from ..record import OF_DATA, Field
-from .inputs import in_a_row
+from .inputs import in_a_row, in_rows
 
 #: Replicates whose data are summarised.
 _LOOKED = 20_000
@@ -109,7 +109,7 @@ def _tabled(y: Any, few: int) -> tuple[Floats | None, list[str]]:
 
 
 def _of_list(y: Sequence[Any], few: int) -> tuple[Floats | None, list[str]]:
-    rows = [in_a_row(one) for one in y[:few]]
+    rows = in_rows(y[:few])
     found = [row for row in rows if row is not None]
     if len(found) < len(rows) or len({len(row) for row in found}) > 1:
         return None, []

@@ -7,7 +7,7 @@ replicates are looked at, so that a long run pays nothing for it, and which thes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -65,7 +65,7 @@ def _of_data(block: Block, few: int) -> dict[str, NDArray[Any]]:
 def _datasets(y: Any, few: int) -> list[tuple[slice, Floats]] | None:
     """Return the first datasets as rows of numbers, those of one length side by side; None if they are not numbers."""
     if isinstance(y, (list, tuple)):
-        rows = [in_a_row(one) for one in y[:few]]
+        rows = in_rows(y[:few])
         if any(row is None for row in rows):
             return None
         if len({len(row) for row in rows if row is not None}) > 1:
@@ -106,6 +106,19 @@ def in_a_row(one: Any) -> Floats | None:
         array = np.asarray(one)
         return np.asarray(array.reshape(-1), np.float64) if array.dtype.kind in "biuf" else None
     return None
+
+
+def in_rows(many: Sequence[Any]) -> list[Floats | None]:
+    """Return the same of several datasets.
+
+    Examples
+    --------
+    >>> in_rows([1.0, 2.0])
+    [array([1.]), array([2.])]
+    """
+    if {type(one) for one in many} <= {float, np.float64}:  # single numbers need not be walked one by one
+        return list(np.array(many)[:, None])
+    return [in_a_row(one) for one in many]
 
 
 def _joined(parts: Any) -> Floats | None:
