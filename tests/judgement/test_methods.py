@@ -105,6 +105,8 @@ def test_what_is_cited_has_an_entry(name: str) -> None:
     assert entries.count("{") == entries.count("}")
 
 
+#: Those of draws that were there already.
+GIVEN = {"ranks", "several", "chains", "labels", "another test", "groups"}
 #: What a paragraph says of some results, and of these only.
 SAID = {
     "exact distribution function": {"exact laws", "until", "losses", "one function"},
@@ -119,6 +121,9 @@ SAID = {
     "the smallest p-value of several tests": {"exact laws", "ranks", "several", "groups", "one function"},
     "that of the ks test": {"another test"},
     "50 groups": {"groups"},
+    "simulated before, and handed over": GIVEN,
+    "parameter taken to be drawn from the prior": GIVEN,
+    "parameter drawn from the prior": {*NAMES} - GIVEN,
     "which had the most evidence": {*NAMES} - {"labels", "one function", "of the data"},
 }
 

@@ -211,10 +211,14 @@ def _replicates(result: Result) -> str:
     if header.of_output:
         law = f"drawn from the procedure's output for the observed data (posterior SBC; {GIVEN.cited})"
     seed = f"; seed {ran.seed}" if header.reproducible else "; not reproducible from a seed"
+    if header.given and header.of_belief:
+        law = "taken to be drawn from the prior"
     text = (
         f"Each of n = {ran.n} replicates consists of a true parameter {law}, data simulated from it, and the output of "
         f"the procedure for these data{seed}."
     )
+    if header.given:
+        text += " They were simulated before, and handed over."
     if GROUP in ran.arrays:
         many = len(np.unique(ran.arrays[GROUP]))
         text += f" Replicates come in {many} groups, and only groups are taken to be independent."

@@ -113,6 +113,8 @@ class Header:
         How many replicates in a row have one truth.
     of_output
         Whether the truths are draws of the procedure's own output for observed data.
+    given
+        Whether truths and draws were handed over, and not simulated here.
     """
 
     functions: tuple[Asked, ...]
@@ -123,6 +125,7 @@ class Header:
     notes: tuple[str, ...] = ()
     datasets: int = 1
     of_output: bool = False
+    given: bool = False
 
 
 class _Array:

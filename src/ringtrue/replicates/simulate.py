@@ -66,6 +66,7 @@ def header_of(question: Question) -> Header:
         question.notes,
         question.datasets,
         question.of_output,
+        not isinstance(question, Study),
     )
 
 
