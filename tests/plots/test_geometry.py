@@ -71,6 +71,13 @@ def named(names: list[str]) -> rt.Replicates:
     return complete(80, len(names), names=names)
 
 
+@cache
+def _compared() -> Any:
+    return rt.compare(
+        {"Bayes": BAYES, "narrow": rt.procedures.Inflated(BAYES, 0.6)}, BELIEF, BAYES.simulate, n=100, batch=100
+    )
+
+
 LONG = ["a parameter with a name that does not end soon", "another_one[0, 1]", "x", "W" * 60]
 ANY: dict[str, Callable[[], Any]] = {
     "one": lambda: narrow(300, 1),
@@ -106,13 +113,6 @@ SOURCES: dict[str, dict[str, Callable[[], Any]]] = {
 CASES = [
     pytest.param(name, source, id=f"{name}-{what}") for name, all_ in SOURCES.items() for what, source in all_.items()
 ]
-
-
-@cache
-def _compared() -> Any:
-    return rt.compare(
-        {"Bayes": BAYES, "narrow": rt.procedures.Inflated(BAYES, 0.6)}, BELIEF, BAYES.simulate, n=100, batch=100
-    )
 
 
 def _places() -> list[Any]:

@@ -76,7 +76,8 @@ def journal(ax: Any = None) -> Iterator[None]:
         raise RingtrueError("plots need matplotlib; run: pip install 'ringtrue[plot]'") from None
     settings = dict(_NAMES)
     if ax is None:
-        now, usual = (dict(each) for each in (mpl.rcParams, mpl.rcParamsDefault))
+        now: dict[Any, Any] = dict(mpl.rcParams)
+        usual: dict[Any, Any] = dict(mpl.rcParamsDefault)
         settings |= _OURS | {key: value for key, value in _PREFERRED.items() if now[key] == usual[key]}
     with mpl.rc_context(settings):  # type: ignore[arg-type]
         yield

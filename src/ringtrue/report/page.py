@@ -102,7 +102,8 @@ def render(result: Result, plain: dict[str, Any], *, twin: str, details: content
         plain=plain,
         title=_TITLES[result.verdict],
         word=result.verdict.name.lower().replace("_", "-"),
-        sentences=_sentences(result),
+        aside=_told(result)[0],
+        sentences=_told(result)[1],
         advice=content.advice(result),
         blind_spots=content.blind_spots(result),
         measures=content.cells(result),
@@ -111,6 +112,7 @@ def render(result: Result, plain: dict[str, Any], *, twin: str, details: content
         tests=content.tests(result),
         rows=content.ROWS,
         printed=content.PRINTED,
+        leading=figures.leading(result),
         panels=figures.panels(result),
         overview=figures.overview(result),
         fits=content.fits(result),
@@ -121,10 +123,14 @@ def render(result: Result, plain: dict[str, Any], *, twin: str, details: content
     )
 
 
-def _sentences(result: Result) -> list[str]:
-    """Return the lines of the sentence; the verdict's word stands above it already."""
-    lines = [content.short(line, 2000) for line in result.sentence.splitlines()]
-    return [line for line in lines if line]
+def _told(result: Result) -> tuple[str, list[str]]:
+    """Return the level and p-value for the head of the box, and the sentence without the verdict's word."""
+    lines = [content.short(line, 2000) for line in result.sentence.splitlines() if line]
+    head, _, rest = lines[0].partition(": ")
+    word = result.verdict.words.upper()
+    if not head.startswith(word):
+        return "", lines
+    return head.removeprefix(word).strip(), [rest, *lines[1:]]
 
 
 def _finalised(value: Any) -> Any:
