@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from .lattices import Floats
 
@@ -41,6 +41,9 @@ def contoured(x: Floats, y: Floats) -> Cloud | None:
     >>> int(cloud.outside.sum())
     20
     """
+    # When contours are drawn, and not before: scipy.stats takes long to import.
+    from scipy import stats
+
     if x.size < _FEWEST or min(np.unique(x).size, np.unique(y).size) < _VALUES:
         return None
     scores = np.array([_scores(x), _scores(y)])
@@ -61,4 +64,6 @@ def contoured(x: Floats, y: Floats) -> Cloud | None:
 
 def _scores(values: Floats) -> Floats:
     """Return the normal quantile of every value's rank; equal values share theirs."""
-    return np.asarray(special.ndtri((stats.rankdata(values) - 0.5) / values.size))
+    _, which, many = np.unique(values, return_inverse=True, return_counts=True)
+    middle = np.cumsum(many) - many / 2
+    return np.asarray(special.ndtri(middle[which] / values.size))
