@@ -29,6 +29,21 @@ def called(value: Any, arguments: tuple[str, ...], what: str) -> tuple[Callable[
     return with_optional(value, len(arguments), "rng", what=what)
 
 
+def first_name(function: Callable[..., Any]) -> str:
+    """Return what a function calls its first argument; nothing if it does not say.
+
+    Examples
+    --------
+    >>> first_name(lambda step: step), first_name(max)
+    ('step', '')
+    """
+    try:
+        first = next(iter(inspect.signature(function).parameters.values()))
+    except (TypeError, ValueError, StopIteration):
+        return ""
+    return "" if first.kind is first.VAR_POSITIONAL else first.name
+
+
 def with_optional(
     function: Any, required: int, optional: str, *, what: str, variadic: Literal["with", "without"] = "with"
 ) -> tuple[Callable[..., Any], bool]:

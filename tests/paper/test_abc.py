@@ -123,7 +123,7 @@ def test_figure_shows_curves_null_and_sizes(data: dict[str, Any]) -> None:
     assert figure.get_size_inches()[0] <= 7.2
     panels = figure.axes
     assert len(panels) == 5
-    assert all(len(panel.lines) == 3 and panel.get_legend() for panel in panels[:3])
+    assert all(len(panel.lines) == 3 and panel.get_legend() is None for panel in panels[:3])
     assert all(panel.get_yscale() == "log" for panel in panels[3:])
     assert any("seed 3" in text.get_text() and "2,000" in text.get_text() for text in figure.texts)
 

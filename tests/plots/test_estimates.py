@@ -79,7 +79,7 @@ def test_recovery_draws_means_against_truths_with_bars() -> None:
         assert y.tolist() == mean[which].tolist()
     expected = sorted(zip(truth, mean - 1.96 * sd, mean + 1.96 * sd, strict=True))
     assert np.array(bars(ax)) == pytest.approx(np.array(expected))
-    assert f"{100 * (1 - missed.mean()):.3g} % of bars reach the diagonal" in words(ax)
+    assert f"{100 * (1 - missed.mean()):.3g} % reach" in words(ax)
     assert f"r = {np.corrcoef(truth, mean)[0, 1]:.2f}" in words(ax)
 
 
@@ -103,6 +103,26 @@ def test_recovery_draws_some_of_many_and_counts_all() -> None:
     assert "1 beyond" in text
     assert ax.get_ylim()[1] < 20
     assert max(max(line(ax, "miss")[1]), max(line(ax, "reach")[1])) == pytest.approx(ax.get_ylim()[1])
+
+
+def test_means_beyond_the_edge_are_marked_as_such() -> None:
+    """A mean that is drawn at the edge, and is not there, has a cross; without any there is none."""
+    mean = np.zeros(300)
+    mean[17] = 1e6
+    ax = plots.recovery(complete(300, mean=mean))
+    x, y = line(ax, "beyond")
+    assert (list(x), list(y)) == ([complete(300).truth[17, 0]], [ax.get_ylim()[1]])
+    assert not [one for one in plots.recovery(complete(300)).lines if one.get_label() == "beyond"]
+
+
+def test_bars_of_what_is_never_negative_end_at_zero() -> None:
+    """Where truths and means are above 0, so are all bars; one negative truth, the broken twin, and bars pass it."""
+    truth, mean = np.abs(complete(150).truth[:, 0]), np.full(150, 0.3)
+    ax = plots.recovery(complete(150, truth=truth, mean=mean))
+    assert min(low for _, low, _ in bars(ax)) == 0
+    assert ax.get_ylim()[0] > -0.5
+    truth[0] = -0.1
+    assert min(low for _, low, _ in bars(plots.recovery(complete(150, truth=truth, mean=mean)))) < -1
 
 
 def test_recovery_without_estimates_says_so() -> None:

@@ -1,5 +1,7 @@
 """What is drawn of the outputs is what they said."""
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from scipy import special
 
 import ringtrue as rt
 from ringtrue import plots
+from ringtrue.plots import clouds
 from ringtrue.statistics import uniformity
 
 from ..builders import complete, line, replicates
@@ -46,7 +49,47 @@ def test_the_band_of_two_samples_is_kolmogorovs() -> None:
 
 def test_without_a_belief_it_says_so() -> None:
     """Nothing to compare with is a sentence, not an error."""
-    assert "belief is not known" in plots.data_averaged(replicates([0.1, 0.5])).texts[0].get_text()
+    assert "neither the belief nor" in plots.data_averaged(replicates([0.1, 0.5])).texts[0].get_text()
+
+
+def test_without_a_belief_truths_stand_in_and_there_is_no_band() -> None:
+    """The curves are those of draws and truths, and it is said why there is no band; with a belief there is one."""
+    unknown = np.full(300, np.nan)
+    ran = complete(300, weak_u=unknown, weak_z=unknown, reference=np.empty((0, 1)))
+    ax = plots.data_averaged(ran)
+    for label, values in (("truths", ran.truth), ("outputs", ran.weak_value)):
+        assert line(ax, label)[0][1:] == pytest.approx(np.sort(values[:, 0]))
+    assert not ax.collections
+    assert "belief is not known, so there is no band" in " ".join(ax.texts[0].get_text().split())
+    assert plots.data_averaged(complete(300)).collections
+
+
+def test_panels_of_different_kinds_keep_their_own_labels() -> None:
+    """If one test function has an exact law and another has none, no axis has the label of the other."""
+    ran = complete(100, 2, weak_u=np.column_stack([np.linspace(0.01, 0.99, 100), np.full(100, np.nan)]))
+    assert [ax.get_xlabel() for ax in plots.data_averaged(ran)] == ["position in the belief", "value"]
+    assert plots.data_averaged(complete(100, 2))[0].figure.get_supxlabel() == "position in the belief"
+
+
+def test_contours_hold_what_they_say() -> None:
+    """Of many points those outside the outermost contour are drawn, one in twenty; a heavy tail changes nothing."""
+    rng = np.random.default_rng(1)
+    truth = rng.normal(size=(2000, 2))
+    for values in (truth, np.exp(3 * truth), rng.standard_cauchy((2000, 2))):
+        cloud = clouds.contoured(*values.T)
+        assert cloud is not None
+        assert cloud.outside.sum() == 100
+        assert (cloud.x.min(), cloud.x.max()) == (values[:, 0].min(), values[:, 0].max())
+    matrix = plots.scatter_matrix(complete(400, 2))
+    assert len(line(matrix[1, 0], "truths")[0]) == 20
+    assert "contours hold 50, 80 and 95 %" in " ".join(matrix[0, 1].texts[0].get_text().split())
+
+
+@pytest.mark.parametrize("x", [np.ones(500), np.arange(500) % 5, np.arange(50.0)], ids=["constant", "few", "short"])
+def test_what_has_no_density_is_drawn_as_points(x: Any) -> None:
+    """Constants, few values and few points have no contours; nor have points on a line."""
+    assert clouds.contoured(x, np.random.default_rng(1).normal(size=x.size)) is None
+    assert clouds.contoured(np.arange(500.0), np.arange(500.0)) is None
 
 
 def test_the_matrix_holds_truths_and_draws_in_pairs() -> None:
@@ -66,7 +109,7 @@ def test_the_matrix_stops_at_six() -> None:
     """More coordinates are left out and counted; naming more is refused."""
     matrix = plots.scatter_matrix(complete(20, 8))
     assert matrix.shape == (6, 6)
-    assert "6 of 8 test functions" in matrix[0, 0].texts[0].get_text()
+    assert "6 of 8 test functions" in " ".join(matrix[0, -1].texts[0].get_text().split())
     with pytest.raises(rt.errors.InvalidStudy, match="at most 6 test functions here, but 7"):
         plots.scatter_matrix(complete(20, 8), [f"f{j}" for j in range(7)])
 

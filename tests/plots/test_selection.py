@@ -158,7 +158,9 @@ def test_the_page_shows_pairs_if_only_the_joint_test_rejects() -> None:
     result = rt.judge(replicates(special.ndtr(rng.normal(size=(500, 2))), reference=fresh, **known))
     assert result.sentence.startswith("MISCALIBRATED (weak")
     cloud = next(line for line in result.plot().get_axes()[2].lines if line.get_label() == "belief")
-    np.testing.assert_array_equal(cloud.get_xdata(), fresh[:, 0])
+    # Contours hold the others.
+    assert 0 < len(cloud.get_xdata()) <= 25
+    assert set(cloud.get_xdata()) <= set(fresh[:, 0])
     assert plots.reading(result).startswith("all coordinates, averaged over data, do not return the belief")
 
 

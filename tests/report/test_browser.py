@@ -141,6 +141,34 @@ def test_nothing_but_tables_is_wider_than_a_phone(pages: Path, tmp_path: Path) -
     assert int(wide) <= int(window)
 
 
+#: Whether each table is wider than its window, and whether it says so.
+_WIDE = """<script>
+document.querySelectorAll("details").forEach((one) => { one.open = true; });
+document.title = JSON.stringify([...document.querySelectorAll(".scroll")].map((one) => [
+  one.scrollWidth > one.clientWidth, getComputedStyle(one, "::before").content]));
+</script></body>"""
+
+
+@pytest.mark.parametrize(("size", "hints"), [(500, True), (1280, False)], ids=["phone", "desk"])
+def test_tables_that_scroll_say_so(size: int, hints: bool, pages: Path, tmp_path: Path) -> None:
+    """On a phone every table that is wider than the window says that it scrolls; on a desk none is wider or says so."""
+    file = _with_script(_written(over_confident, pages), tmp_path, _WIDE)
+    seen = visit(file, tmp_path, f"--window-size={size},844", "--dump-dom")
+    found = json.loads(next(parsed(seen.dom).all("title")).text)
+    assert len(found) >= 3
+    assert [wide for wide, _ in found] == ["scroll sideways" in words for _, words in found]
+    assert any(wide for wide, _ in found) == hints
+
+
+def _with_script(page: Path, folder: Path, script: str) -> Path:
+    """Return a copy of a page that may run a script of ours."""
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    text = page.read_text("utf-8").replace(policy, f"{policy}; script-src 'unsafe-inline'")
+    file = folder / "probe.html"
+    file.write_text(text.replace("</body>", script), "utf-8")
+    return file
+
+
 #: What the browser tells assistive technology, and how what has the focus looks; put into the title as JSON.
 PROBE = """<script>
 const all = (what) => [...document.querySelectorAll(what)];

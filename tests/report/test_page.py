@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import unicodedata
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 
 import ringtrue as rt
 from ringtrue.errors import RingtrueError
@@ -21,7 +23,20 @@ from ringtrue.judgement.verdict import Verdict
 from ringtrue.report import content, figures, page, report
 
 from .. import builders
-from ..builders import BELIEF, HOSTILE, MANY, calibrated, failing, hostile, noisy, over_confident, single, wide
+from ..builders import (
+    BELIEF,
+    HOSTILE,
+    MANY,
+    calibrated,
+    complete,
+    failing,
+    hostile,
+    noisy,
+    normal,
+    over_confident,
+    single,
+    wide,
+)
 from ..judgement.test_fits import chains
 from .pages import Element, parsed
 
@@ -58,7 +73,11 @@ def test_the_verdict_comes_first(example: Callable[[], rt.Result]) -> None:
     first = next(_tree(example).all("section"))
     result = example()
     assert result.verdict.words in first.words().lower()
-    assert " ".join(result.sentence.split()[:6]) in first.words()
+    # The verdict's word is the head of the box, and is not said again below it.
+    word, _, rest = result.sentence.partition(": ")
+    assert " ".join(rest.split()[:6]) in first.words()
+    assert first.words().lower().count(result.verdict.words) == 1
+    assert word.lower().removeprefix(result.verdict.words).strip() in first.words()
     assert result.verdict.words in next(_tree(example).all("title")).words().lower()
 
 
@@ -249,9 +268,9 @@ def test_hostile_names_are_shown_as_text(name: str) -> None:
 def test_hostile_errors_are_shown_as_text() -> None:
     """A message that is HTML appears as its own letters."""
     words = _section(_tree(failing), "failures").words()
-    messages = [" ".join(failure.error.split())[:60] for failure in failing().replicates.failures]
+    messages = [" ".join(content.spelled(failure.error).split())[:50] for failure in failing().replicates.failures]
     assert any("<" in message for message in messages)
-    assert all(content.spelled(message)[:50] in words for message in messages)
+    assert all(message in words for message in messages)
 
 
 @MANY
@@ -260,6 +279,31 @@ def test_nothing_turns_the_direction_of_a_page(example: Callable[[], rt.Result])
     assert not set(_text(example)) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
     if example is hostile:
         assert "\\u202ereversed" in _text(example)
+
+
+@MANY
+def test_no_control_character_reaches_a_page(example: Callable[[], rt.Result]) -> None:
+    """Control characters but line ends and tabs are spelled out, in names, messages and pictures."""
+    assert not [letter for letter in _text(example) if unicodedata.category(letter) == "Cc" and letter not in "\n\t"]
+    if example is hostile:
+        assert "control \\x00\\x07\\x1b" in _text(example)
+
+
+def test_the_picture_of_the_level_that_rejects_comes_first() -> None:
+    """If the weak level alone rejects, the first picture is that of averaged outputs; otherwise it is a histogram."""
+    drawn = 1.5 * normal(400)
+    known = {"weak_value": drawn, "weak_z": drawn, "weak_u": special.ndtr(drawn)}
+    weak = rt.judge(complete(400, **known))
+    assert weak.sentence.startswith("MISCALIBRATED (weak")
+    titles = [[next(one.all("title")).words() for one in _drawn(result)] for result in (weak, over_confident())]
+    assert titles[0][0].startswith("Outputs averaged over data")
+    assert titles[1][0].startswith("Histogram")
+
+
+def _drawn(result: rt.Result) -> list[Any]:
+    plain = {**document(result), "details": None}
+    tree = parsed(page.render(result, plain, twin="x.json", details=None))
+    return list(_section(tree, "pictures").all("svg"))
 
 
 def test_pictures_keep_hostile_text_inside() -> None:
@@ -274,7 +318,7 @@ def test_pictures_keep_hostile_text_inside() -> None:
     assert not list(tree.all("script"))
     assert "<script>alert(1)</script>" in next(tree.all("svg")).words()
     assert next(tree.all("title")).words() == '"><script>'
-    assert next(tree.all("desc")).words() == "control and lone \\udc80"
+    assert next(tree.all("desc")).words() == "control \\x00 and lone \\udc80"
 
 
 def test_an_unescaped_page_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:

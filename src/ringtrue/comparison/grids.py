@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
+from ..callables import first_name
 from ..errors import InvalidStudy
 from ..execution.runs import RunSettings, run
 from ..judgement.judging import JudgeSettings, judge, need_settings, split
@@ -27,10 +28,13 @@ class Sweep:
         The measures of every result; ``of`` is its x.
     results
         x to result.
+    varied
+        What x is called by the function that builds the studies.
     """
 
     rows: tuple[Interval, ...]
     results: Mapping[Any, Result]
+    varied: str = ""
 
     def __str__(self) -> str:
         cells = [("x", "verdict", "p", "test function", "measure", "estimate", "interval", "ideal")]
@@ -81,7 +85,8 @@ def sweep(build: Callable[[Any], Study], over: Iterable[Any], *, n: int, **setti
     # Before the first run: a bad setting must not cost hours of simulation.
     need_settings(**judging)
     results = {x: _result(build, x, n, judging, running) for x in values}
-    return Sweep(tuple(replace(m, of=x) for x, result in results.items() for m in result.measures), results)
+    rows = tuple(replace(m, of=x) for x, result in results.items() for m in result.measures)
+    return Sweep(rows, results, first_name(build))
 
 
 def _listed(over: Any) -> list[Any]:

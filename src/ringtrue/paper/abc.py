@@ -25,7 +25,19 @@ from ..statistics.effects import spread_and_bias
 from ..statistics.planning import plan
 from .rows import Data, Progress, Row, about, chosen, column
 from .rows import agrees as agrees
-from .style import COLOURS, FLOOR, MARKERS, NULL, STYLES, Axes, Figure, footnote, log_pvalues, sheet
+from .style import (
+    COLOURS,
+    MARKERS,
+    NULL,
+    STYLES,
+    Axes,
+    Figure,
+    draw_pvalues,
+    footnote,
+    legend_above,
+    log_pvalues,
+    sheet,
+)
 
 TITLE = "Approximate Bayesian computation: ABC and noisy ABC for the g-and-k location model"
 QUICK = 0.01
@@ -258,19 +270,21 @@ def _claims(rows: Sequence[Row]) -> list[str]:
 def draw(data: Data) -> Figure:
     """Draw the ranks' distribution functions above, statistics and p-values over eps below."""
     info = data["settings"]
-    with sheet(7.0, 5.0, margin=0.03) as figure:
+    with sheet(7.0, 5.4, margin=0.035) as figure:
         upper, lower = figure.subfigures(2, 1, squeeze=False, height_ratios=(1, 1.15))[:, 0]
-        for axes, eps in zip(upper.subplots(1, len(SHOWN), sharey=True), SHOWN, strict=True):
+        ranks = upper.subplots(1, len(SHOWN), sharey=True)
+        for axes, eps in zip(ranks, SHOWN, strict=True):
             _draw_ranks(axes, data, eps)
+        legend_above(upper, ranks[0], ncols=3)
         left, right = lower.subplots(1, 2)
         _draw_statistics(left, data)
         _draw_pvalues(right, data["rows"])
-        lower.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=5)
+        legend_above(lower, left, right, ncols=4)
         n = info["n"]
         footnote(
             figure,
             f"strong n = {n['strong']:,}, {DRAWS['strong']} draws; weak n = {n['weak']:,}, {DRAWS['weak']} draw; "
-            f"seed {info['seed']}, {info['seconds']:.0f} s",
+            f"seed {info['seed']}",
         )
     return figure
 
@@ -279,16 +293,17 @@ def _draw_ranks(axes: Axes, data: Data, eps: int) -> None:
     band = data["band"]
     axes.fill_between(band["t"], band["low"], band["high"], color=NULL, alpha=0.4, lw=0, label="95 % band")
     axes.plot([0, 1], [0, 1], color=NULL, lw=0.6)
+    found = []
     for curve in chosen(data["curves"], eps=eps):
         k = ALGORITHMS.index(curve["algorithm"])
         (row,) = chosen(data["rows"], algorithm=curve["algorithm"], level="strong", eps=eps)
-        label = f"{curve['algorithm']}, KS {row['ks']:.3f}"
-        axes.plot(curve["t"], curve["ecdf"], STYLES[k], color=COLOURS[k], label=label)
-    axes.set(title=f"$\\epsilon$ = {eps}", xlabel="rank / 101", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        axes.plot(curve["t"], curve["ecdf"], STYLES[k], color=COLOURS[k], label=curve["algorithm"])
+        found.append(f"{row['ks']:.3f}")
+    axes.set_title(f"$\\epsilon$ = {eps}, KS {' and '.join(found)}", fontsize="small")
+    axes.set(xlabel="rank / 101", xlim=(0, 1), ylim=(0, 1), aspect="equal")
     axes.set(xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
     if eps == SHOWN[0]:
         axes.set_ylabel("proportion below")
-    axes.legend(loc="lower right", fontsize=6, handlelength=1.6, borderaxespad=0.1)
 
 
 def _draw_statistics(axes: Axes, data: Data) -> None:
@@ -300,14 +315,13 @@ def _draw_statistics(axes: Axes, data: Data) -> None:
     for k, level in enumerate(LEVELS):
         limit = data["settings"]["critical"][level]
         axes.axhline(limit, color="0.4", ls=STYLES[k], lw=0.7, zorder=0)
-        axes.text(10.5, limit, f"5 %,\n{level}", va="center", fontsize=6, color="0.3")
+        axes.text(10.5, limit, f"5 %,\n{level}", va="center", fontsize="small", color="0.3")
         known = [row for row in rows if row["reference"] and row["level"] == level]
         eps, values = column(known, "eps"), column(known, "reference")
         axes.plot(eps, values, "x+"[k], color="black", ms=6, label=f"population, {level}")
     low, high = min(column(rows, "ks")), max(column(rows, "ks"))
     axes.set(xlabel="$\\epsilon$", ylabel="KS statistic", yscale="log", xticks=TOLERANCES, xlim=(0.5, 10.5))
-    axes.set_ylim(min(low, 0.005) / 1.3, high * 2.2)  # room for the legend above
-    axes.legend(loc="upper right", ncols=2)
+    axes.set_ylim(min(low, 0.005) / 1.3, high * 1.3)
 
 
 def _draw_pvalues(axes: Axes, rows: Sequence[Row]) -> None:
@@ -315,9 +329,9 @@ def _draw_pvalues(axes: Axes, rows: Sequence[Row]) -> None:
         for k, level in enumerate(LEVELS):
             some = chosen(rows, algorithm=algorithm, level=level)
             for name, fill, label in (("p_ks", "white", f"{algorithm}, {level}"), ("p_default", COLOURS[a], None)):
-                p, look = np.maximum(column(some, name), FLOOR), MARKERS[k] + (STYLES[k] if label else "")
-                axes.plot(column(some, "eps"), p, look, color=COLOURS[a], mfc=fill, lw=0.7, label=label)
+                p, look = column(some, name), MARKERS[k] + STYLES[k]
+                draw_pvalues(axes, column(some, "eps"), p, look, color=COLOURS[a], mfc=fill, lw=0.7, label=label)
     axes.axhspan(0.05, 10, color=NULL, alpha=0.25, lw=0, label="not rejected at 5 %")
     axes.set(xlabel="$\\epsilon$", ylabel="p-value", xticks=TOLERANCES)
-    axes.set_title("open: KS, filled: default combination", fontsize=7)
+    axes.set_title("open: KS; filled: default test", fontsize="small", loc="left")
     log_pvalues(axes)

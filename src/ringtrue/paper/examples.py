@@ -17,7 +17,7 @@ import ringtrue as rt
 from ringtrue.procedures import DataAgnostic, Inflated, Mirrored, NormalMean
 
 from .rows import Data, Progress, Row, chosen, needed_by_ks, p_text
-from .style import COLOURS, NULL, Axes, Figure, footnote, sheet
+from .style import COLOURS, NULL, Axes, Figure, footnote, legend_above, sheet
 
 TITLE = "Illustrations: Bayes, data-agnostic, mirror Bayes, too narrow and too wide"
 QUICK = 0.1
@@ -155,7 +155,7 @@ def lines(data: Data) -> list[str]:
 
 def draw(data: Data) -> Figure:
     """Draw outputs with the data-averaged output against the belief, and histograms of u with a simultaneous band."""
-    with sheet(7.2, 3.6, margin=0.07) as figure:
+    with sheet(7.2, 3.9, margin=0.05) as figure:
         axes = figure.subplots(2, len(data["panels"]), sharey="row", sharex="row")
         for column, panel in enumerate(data["panels"]):
             _draw_outputs(axes[0, column], panel)
@@ -163,9 +163,12 @@ def draw(data: Data) -> Figure:
             axes[0, column].set_title(panel["procedure"].replace("eta", "$\\eta$"))
         axes[0, 0].set_ylabel("density")
         axes[1, 0].set_ylabel("density of $u$")
-        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="lower left", ncols=3, borderaxespad=0.2)
+        legend_above(figure, axes[0, 0], ncols=3)
         settings = data["settings"]
-        footnote(figure, f"n = {settings['n']}, seed {settings['seed']}; grey: 95 % simultaneous band")
+        footnote(
+            figure,
+            f"n = {settings['n']}, seed {settings['seed']}; grey: 95 % simultaneous band; arrows: bars cut off",
+        )
     return figure
 
 
@@ -185,7 +188,10 @@ def _draw_histogram(axis: Axes, panel: Data, data: Data) -> None:
     axis.axhspan(low * bins / n, high * bins / n, color=NULL, alpha=0.5, lw=0)
     density = np.array(panel["counts"]) * bins / n
     axis.stairs(density, np.linspace(0, 1, bins + 1), color=COLOURS[0])
-    if (top := float(density.max())) > _TALLEST:  # cut off, and said so
-        axis.annotate(f"$\\uparrow${top:.1f}", (0.1, 0.72), xycoords="axes fraction", fontsize=7)
-    axis.text(0.5, 0.97, f"KS = {row['ks_strong']:.3f}", transform=axis.transAxes, ha="center", va="top", fontsize=7)
+    for i in np.flatnonzero(density > _TALLEST):  # cut off, and said so beside the bar
+        left = i < bins / 2
+        text = f"$\\leftarrow$ {density[i]:.1f}" if left else f"{density[i]:.1f} $\\rightarrow$"
+        place = ((i + 1) / bins + 0.02, "left", 0.8) if left else (i / bins - 0.02, "right", 0.62)
+        axis.text(place[0], place[2], text, transform=axis.transAxes, ha=place[1], va="top", fontsize="small")
+    axis.set_title(f"KS = {row['ks_strong']:.3f}", fontsize="small")
     axis.set(xlabel="$u$", xlim=(0, 1), ylim=(0, _TALLEST), xticks=(0, 0.5, 1))

@@ -112,10 +112,10 @@ def lines(data: Data) -> list[str]:
 
 def draw(data: Data) -> Figure:
     """Draw, for every forecaster, u of theta and one draw of each forecast over the belief."""
-    with sheet(7.2, 3.2, margin=0.04) as figure:
+    with sheet(7.2, 3.3, margin=0.06) as figure:
         axes = figure.subplots(2, len(FORECASTERS), sharey="row")
         for column, panel in zip(axes.T, data["panels"], strict=True):
-            column[0].set_title(panel["forecaster"], fontsize=8)
+            column[0].set_title(panel["forecaster"], fontsize="medium")
             for axis, key, ends in zip(column, ("u", "drawn"), _ENDS, strict=True):
                 _bars(axis, np.array(panel[key]), ends, data["settings"]["n"])
             column[0].set_xlabel("$u$ of $\\theta$")

@@ -18,7 +18,6 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import InvalidStudy, RingtrueError
-from .style import footnote
 
 #: The vignettes, in the order of the paper.
 NAMES = ("examples", "richardson", "forecasters", "laplace", "abc", "odes", "tolerances", "gp", "robust")
@@ -106,14 +105,14 @@ def _exhibit(
     lines = tuple(module.lines(data))
     for line in lines:
         say(f"  {line}")
+    say(f"  {data['run']['seconds']:g} s")
     drawn = module.draw(data)
     # One figure has the vignette's stem, several have it and a word of their own.
     several = drawn if isinstance(drawn, Mapping) else {"": drawn}
     figures = {stem.with_name(f"{name}_{word}" if word else name): figure for word, figure in several.items()}
     for path, figure in figures.items():
-        footnote(figure, f"scale {scale:g}, {data['run']['seconds']:g} s", y=-0.005)
         for suffix in (".png", ".svg"):
-            figure.savefig(path.with_suffix(suffix), bbox_inches="tight")
+            figure.savefig(path.with_suffix(suffix))
     return Exhibit(name, module.TITLE, lines, stem, tuple(figures))
 
 

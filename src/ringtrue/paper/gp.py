@@ -19,7 +19,7 @@ from ringtrue.procedures.gp import FittedGP, GaussianProcess, Paths, squared_exp
 from ringtrue.values import Floats
 
 from .rows import Data, Progress, Row, column
-from .style import COLOURS, MARKERS, NULL, STYLES, Axes, Figure, footnote, sheet
+from .style import COLOURS, MARKERS, NULL, STYLES, Axes, Figure, footnote, legend_above, sheet
 
 TITLE = "Data-driven choice of the test function: Gaussian-process regression"
 QUICK = 0.1
@@ -197,11 +197,11 @@ def lines(data: Data) -> list[str]:
     settings, control = data["settings"], data["control"]
     text = [
         f"Data-driven test function, {settings['repetitions']} repetitions: mean log p (standard error).",
-        "s    at x*           reference  at x_b = 0.5   reference  default at x*   mean x*  n needed at x = 1 / x_b",
+        "S    at x*           reference  at x_b = 0.5   reference  default at x*   mean x*  n needed at x = 1 / x_b",
     ]
     for row in data["rows"]:
         text.append(
-            f"{row['s']:<3}  {_cell(row, 'log_p'):<14}  {_known(row['reference']):<9}  "
+            f"{row['S']:<3}  {_cell(row, 'log_p'):<14}  {_known(row['reference']):<9}  "
             f"{_cell(row, 'log_p_base'):<13}  {_known(row['reference_base']):<9}  {_cell(row, 'log_p_default'):<14}  "
             f"{row['x']:<7.2f}  {row['n_needed']} / {row['n_needed_base']}"
         )
@@ -213,7 +213,7 @@ def lines(data: Data) -> list[str]:
     ends = ", ".join(f"{last['mean'][GRID.index(x)]:.1f} ({known:.1f}) at {x:g}" for x, known in REFERENCE_ENDS.items())
     best = GRID[int(np.argmin(last["mean"]))]
     text.append(
-        f"Mean log p for s = {last['s']} (reference): {ends}. It is smallest at x = {best:g}; the paper says 0."
+        f"Mean log p for S = {2 * last['s']} (reference): {ends}. It is smallest at x = {best:g}; the paper says 0."
     )
     panel = data["panel"]
     some = ", ".join(
@@ -221,8 +221,8 @@ def lines(data: Data) -> list[str]:
     )
     text.append(f"Over S = {panel[0]['S']} to {panel[-1]['S']}, at x* / at x_b: {some}; {_winner(panel)}.")
     text.append(
-        f"Calibrated control, s = {control['s']}, {control['repetitions']} repetitions, at 5 %: testing on the half "
-        f"that chose rejects {control['same']:.3f}, on the other half {control['held']:.3f}."
+        f"Calibrated control, S = {2 * control['s']}, {control['repetitions']} repetitions, at 5 %: testing on the "
+        f"half that chose rejects {control['same']:.3f}, on the other half {control['held']:.3f}."
     )
     return text
 
@@ -258,16 +258,14 @@ def _known(value: float | None) -> str:
 
 def draw(data: Data) -> Figure:
     """Draw log p over x for two sizes, mean log p over S, and the size of the test on either half."""
-    with sheet(7.2, 4.6, margin=0.06) as figure:
+    with sheet(7.2, 5.4, margin=0.035) as figure:
         axes = figure.subplots(2, 2)
         for axis, letter, curve in zip(axes[0], "ab", data["curves"], strict=True):
             _draw_curve(axis, curve)
-            axis.set_title(f"({letter}) choosing $x$ with $s = {curve['s']}$", loc="left")
+            axis.set_title(f"({letter}) choosing $x$ with half of $S = {2 * curve['s']}$", loc="left")
         _draw_means(axes[1, 0], data)
         _draw_control(axes[1, 1], data["control"])
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        labels[0] = f"(a, b) {labels[0]}"
-        figure.legend(handles, labels, loc="lower left", ncols=3, borderaxespad=0.2)
+        legend_above(figure, *axes.flat, ncols=4)
         settings = data["settings"]
         footnote(figure, f"{settings['repetitions']} repetitions, seed {settings['seed']}; bars: standard errors")
     return figure
@@ -283,9 +281,11 @@ def _draw_curve(axis: Axes, curve: Data) -> None:
     axis.plot(curve["all_best"], [low - 0.06 * (high - low)] * len(curve["all_best"]), "|", color="0.3", ms=5)
     index = curve["x"].index(curve["best"])
     axis.plot(curve["best"], curve["choosing"][index], "*", color=COLOURS[0], ms=9, clip_on=False, zorder=5)
-    axis.annotate("$x^*$", (curve["best"], curve["choosing"][index]), (-20, -3), textcoords="offset points", fontsize=8)
+    axis.annotate(
+        "$x^*$", (curve["best"], curve["choosing"][index]), (-20, -3), textcoords="offset points", fontsize="medium"
+    )
     axis.axvline(GRID[BASELINE], color="0.3", lw=0.6, ls=":")
-    axis.annotate("$x_b$", (GRID[BASELINE], low), (2, 0), textcoords="offset points", fontsize=8)
+    axis.annotate("$x_b$", (GRID[BASELINE], low), (2, 0), textcoords="offset points", fontsize="medium")
     axis.set(xlabel="$x$ (ticks at the bottom: $x^*$ of all repetitions)", ylabel="$\\log p$", xlim=(-0.01, 1.01))
 
 
@@ -306,8 +306,8 @@ def _draw_means(axis: Axes, data: Data) -> None:
     both = column(known, "reference") + column(known, "reference_base")
     axis.plot(column(known, "S") * 2, both, "x", color="k", ms=6, mew=0.8, zorder=5, label="reference")
     axis.set(xlabel="$S$", ylabel="mean $\\log p$")
-    axis.set_title(f"(c) {_winner(rows).replace('x*', '$x^*$')}", loc="left", fontsize=7.5)
-    axis.legend(loc="lower left", fontsize=6, labelspacing=0.2)
+    found = _winner(rows).replace("x*", "$x^*$").replace(" mean at ", " mean\nat ")
+    axis.set_title(f"(c) {found}", loc="left")
 
 
 def _draw_control(axis: Axes, control: Data) -> None:
@@ -317,11 +317,12 @@ def _draw_control(axis: Axes, control: Data) -> None:
         # A rate of 0 has no standard error of its own; the nominal one is the least that makes sense.
         error = np.sqrt(max(rate * (1 - rate), 0.05 * 0.95) / control["repetitions"])
         axis.errorbar(i, rate, error, fmt=MARKERS[i], color=COLOURS[1 - i], capsize=3, ms=5)
-        axis.annotate(f"{rate:.3f}", (i, rate), (8, 5), textcoords="offset points", fontsize=8)
+        axis.annotate(f"{rate:.3f}", (i, rate), (8, 5), textcoords="offset points", fontsize="medium")
         axis.annotate(where, (i, 0), (0, -4), xycoords=("data", "axes fraction"), textcoords="offset points", **_BELOW)
     axis.set(xlim=(-0.6, 1.6), ylim=(0, 0.75), xticks=[], ylabel="rejected at 5 %")
-    axis.set_title(f"(d) a calibrated control, $s = {control['s']}$, {control['repetitions']} repetitions", loc="left")
-    axis.legend(loc="upper right")
+    axis.set_title(
+        f"(d) a calibrated control, $S = {2 * control['s']}$,\n{control['repetitions']} repetitions", loc="left"
+    )
 
 
-_BELOW: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 7}
+_BELOW: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": "small"}

@@ -135,10 +135,10 @@ def draw(data: Data) -> dict[str, Figure]:
 
 def _draw_paper(data: Data) -> Figure:
     rows = chosen(data["rows"], when="paper")
-    with sheet(7.2, 4.4, margin=0.03) as figure:
+    with sheet(7.2, 4.6, margin=0.045) as figure:
         axes = figure.subplots(3, len(SOLVERS), sharex="row", sharey="row")
         for column, row in zip(axes.T, rows, strict=True):
-            column[0].set_title(row["solver"].replace(" (", "\n("), fontsize=7.5)
+            column[0].set_title(row["solver"].replace(" (", "\n("), fontsize="small")
             for axis, part in zip(column[:2], COMPONENTS, strict=True):
                 _histogram(axis, np.array(row[f"u_{part}"]), 10)
                 _label(axis, f"KS $p$ = {_number(row[f'p_ks_{part}'])}")
@@ -192,7 +192,7 @@ def _scatter(axis: Axes, belief: Any, drawn: Any) -> None:
 
 def _label(axis: Axes, text: str) -> None:
     box = {"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1}
-    axis.text(0.5, 0.97, text, transform=axis.transAxes, ha="center", va="top", fontsize=6.5, bbox=box)
+    axis.text(0.5, 0.97, text, transform=axis.transAxes, ha="center", va="top", fontsize="small", bbox=box)
 
 
 def _number(p: float) -> str:
@@ -205,11 +205,11 @@ def _number(p: float) -> str:
 
 def _draw_today(data: Data) -> Figure:
     rows = chosen(data["rows"], when="today")
-    with sheet(7.2, 5.2, margin=0.03) as figure:
+    with sheet(7.2, 5.3, margin=0.045) as figure:
         parts: Any = figure.subfigures(2, 1, height_ratios=(2, 1.1))
         axes = parts[0].subplots(len(COMPONENTS), len(SOLVERS), sharex=True, sharey=True)
         for column, row in zip(axes.T, rows, strict=True):
-            column[0].set_title(row["solver"].replace(" (", "\n("), fontsize=7.5)
+            column[0].set_title(row["solver"].replace(" (", "\n("), fontsize="small")
             column[-1].set_xlabel("$u$")
             for axis, part in zip(column, COMPONENTS, strict=True):
                 _excess(axis, np.array(row[f"u_{part}"]))
@@ -249,7 +249,7 @@ def _forest(axis: Axes, rows: list[Row], measure: str) -> None:
                 axis.plot(middle, place, MARKERS[j], color=COLOURS[j], ms=3, label=part if i == 1 else None)
             if not ends[1] < high:
                 axis.plot(high, place, ">", color=COLOURS[j], ms=3, clip_on=False)
-    axis.set_yticks(range(len(rows)), [row["solver"] for row in rows], fontsize=6.5)
+    axis.set_yticks(range(len(rows)), [row["solver"] for row in rows], fontsize="small")
     axis.set_ylim(len(rows) - 0.5, -0.5)
     if measure == "spread":
         axis.set(xscale="log", xlim=(low, high), xlabel="the reported sd should be so many times larger")

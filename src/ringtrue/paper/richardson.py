@@ -23,7 +23,7 @@ from ringtrue.values import Floats
 
 from .examples import scale_distance
 from .rows import Data, Progress, Row, chosen, needed_by_ks, p_text
-from .style import COLOURS, NULL, STYLES, Axes, Figure, footnote, sheet
+from .style import COLOURS, NULL, STYLES, Axes, Figure, footnote, legend_above, sheet
 
 TITLE = "Richardson's iteration: calibrated for linear test functions only"
 QUICK = 0.1
@@ -216,13 +216,13 @@ def lines(data: Data) -> list[str]:
 
 def draw(data: Data) -> Figure:
     """Draw the empirical distribution of u minus the uniform one, a panel per step size, with a simultaneous band."""
-    with sheet(7.2, 2.7, margin=0.09) as figure:
+    with sheet(7.2, 2.8, margin=0.06) as figure:
         axes = figure.subplots(1, len(FACTORS), sharex=True)
         for axis, letter, factor in zip(axes, "abc", FACTORS, strict=True):
             _draw_panel(axis, data, factor)
             axis.set_title(f"({letter}) $g = {factor:g}$", loc="left")
         axes[0].set_ylabel("ECDF of $u$ minus uniform")
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="lower left", ncols=5, borderaxespad=0.2)
+        legend_above(figure, axes[0], ncols=5)
         footnote(figure, f"n = {data['settings']['n']}, seed {data['settings']['seed']}")
     return figure
 

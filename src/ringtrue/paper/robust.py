@@ -20,7 +20,19 @@ import ringtrue as rt
 from ringtrue.values import Floats
 
 from .rows import Data, Progress, Row, chosen, column, needed_by_ks, p_text
-from .style import COLOURS, FLOOR, MARKERS, NULL, STYLES, Axes, Figure, footnote, sheet
+from .style import (
+    COLOURS,
+    MARKERS,
+    NULL,
+    STYLES,
+    Axes,
+    Figure,
+    draw_pvalues,
+    footnote,
+    legend_above,
+    log_pvalues,
+    sheet,
+)
 
 TITLE = "Robust calibration: Bayes and fractional posteriors under contaminated data"
 QUICK = 1.0
@@ -143,7 +155,8 @@ def _row(power: float, share: float, variance: float, *, n: int, seed: int) -> R
     study = rt.Study(belief, Contaminated(share), procedure, f=rt.identity, seed=seed, batch=n)
     replicates = rt.run(study, n=n, progress="off")
     results = {test: rt.judge(replicates, test=test) for test in ("ks", "cook", "combination")}
-    tests, weak = {test: result.tests[0] for test, result in results.items()}, results["ks"].tests[1]
+    tests = {test: result.tests[0] for test, result in results.items()}
+    weak = next(row for row in results["ks"].tests if row.level == "weak" and row.f == "theta")
     exact = exact_distance(share, power, variance)
     return {
         "power": power,
@@ -226,7 +239,7 @@ def _name(power: float) -> str:
 
 def draw(data: Data) -> Figure:
     """Draw the distances over the share of outliers, their cross-overs, and the p-values of three tests."""
-    with sheet(7.2, 2.6, margin=0.04) as figure:
+    with sheet(7.2, 3.1, margin=0.06) as figure:
         axes = figure.subplots(1, 3)
         _draw_distances(axes[0], data, limit=1.0)
         _draw_distances(axes[1], data, limit=0.12)
@@ -234,6 +247,7 @@ def draw(data: Data) -> Figure:
         titles = ("(a) all shares", "(b) the cross-over", "(c) three tests, t = 0.1")
         for axis, title in zip(axes, titles, strict=True):
             axis.set_title(title, loc="left")
+        legend_above(figure, axes[0], axes[2], ncols=5)
         settings = data["settings"]
         footnote(figure, f"n = {settings['n']} per point, seed {settings['seed']}, lines: exact, markers: measured")
     return figure
@@ -251,7 +265,6 @@ def _draw_distances(axis: Axes, data: Data, *, limit: float) -> None:
     axis.set(xlabel="share of outliers $\\epsilon$", xlim=(-0.02 * limit, 1.02 * limit), ylim=(0, 0.9))
     if limit == 1:
         axis.set_ylabel("KS distance of $u$ from uniform")
-        axis.legend(loc="upper left")
         return
     axis.set_ylim(0, 0.11)
     variance = data["settings"]["variance"]
@@ -259,16 +272,18 @@ def _draw_distances(axis: Axes, data: Data, *, limit: float) -> None:
         height = exact_distance(item["exact"], 1.0, variance)
         axis.plot(item["exact"], height, "o", ms=8, mfc="none", mec=COLOURS[i], mew=1)
         share = axis.annotate(f"{item['exact']:.3f}", (item["exact"], height), (-4, 6), textcoords="offset points")
-        share.set(ha="right", fontsize=7)
+        share.set(ha="right", fontsize="small")
 
 
 def _draw_pvalues(axis: Axes, data: Data) -> None:
     rows = chosen(data["rows"], power=BLIND[0])
-    axis.axhspan(0.05, 1, color=NULL, alpha=0.35, lw=0)
-    for i, (key, label) in enumerate((("p_cook", "$\\chi^2$"), ("p_ks", "KS"), ("p_default", "default"))):
-        p, look = np.maximum(column(rows, key), FLOOR), STYLES[i] + MARKERS[i]
-        axis.semilogy(column(rows, "eps"), p, look, color=COLOURS[i], label=label)
+    axis.axhspan(0.05, 10, color=NULL, alpha=0.35, lw=0)
+    tests = (("p_cook", "(c) $\\chi^2$ test"), ("p_ks", "(c) KS test"), ("p_default", "(c) default test"))
+    for i, (name, label) in enumerate(tests):
+        draw_pvalues(
+            axis, column(rows, "eps"), column(rows, name), STYLES[i] + MARKERS[i], color=COLOURS[i], label=label
+        )
     point = (BLIND[1], _blind(data)["p_cook"])
-    axis.annotate("$\\chi^2$ is blind", point, (0.35, 0.01), fontsize=7, arrowprops={"arrowstyle": "-"})
-    axis.set(xlabel="share of outliers $\\epsilon$", ylabel="$p$-value (clipped at $10^{-30}$)", ylim=(FLOOR / 10, 2))
-    axis.legend(loc="center right")
+    axis.annotate("$\\chi^2$ is blind", point, (0.35, 0.01), fontsize="small", arrowprops={"arrowstyle": "-"})
+    axis.set(xlabel="share of outliers $\\epsilon$", ylabel="p-value")
+    log_pvalues(axis)

@@ -16,7 +16,7 @@ from ringtrue.procedures import ode
 
 from .odes import COMPONENTS, study
 from .rows import Data, Progress, Row, chosen, column
-from .style import COLOURS, MARKERS, NULL, STYLES, Axes, Figure, footnote, sheet
+from .style import COLOURS, MARKERS, NULL, STYLES, Axes, Figure, footnote, legend_above, sheet
 
 TITLE = "Beyond the paper: calibration of EK0 and EK1 over tolerance and step size"
 QUICK = 0.2
@@ -87,7 +87,7 @@ def lines(data: Data) -> list[str]:
 
 def draw(data: Data) -> Figure:
     """Draw spread factors, and error against reported sd, over tolerance and step."""
-    with sheet(7.2, 4.4, margin=0.03) as figure:
+    with sheet(7.2, 4.8, margin=0.04) as figure:
         axes = figure.subplots(2, 2, sharex="col")
         for (upper, lower), kind in zip(axes.T, ("tolerance", "step"), strict=True):
             _draw_spread(upper, data, kind)
@@ -95,8 +95,7 @@ def draw(data: Data) -> Figure:
             lower.set_xlabel("rtol = atol" if kind == "tolerance" else "step")
         axes[1, 1].set_xticks(STEPS, [f"{step:g}" for step in STEPS])
         axes[1, 1].set_xticks([], minor=True)
-        axes[0, 0].legend(loc="center", ncol=2, bbox_to_anchor=(0.5, 0.4))
-        axes[1, 0].legend(loc="best", ncol=2)
+        legend_above(figure, axes[0, 0], axes[1, 0], ncols=4)
         n, seed = data["settings"]["n"], data["settings"]["seed"]
         footnote(figure, f"{n} equations per point, seed {seed}; bars: simultaneous 95 % intervals")
     return figure
@@ -109,7 +108,7 @@ def _draw_spread(axis: Axes, data: Data, kind: str) -> None:
             rows = chosen(data["rows"], kind=kind, solver=name, component=part)
             x, look = column(rows, "value"), STYLES[j] + MARKERS[i]
             axis.vlines(x, column(rows, "spread_low"), column(rows, "spread_high"), color=COLOURS[i], lw=0.8)
-            axis.plot(x, column(rows, "spread"), look, color=COLOURS[i], label=f"{name}, {part}")
+            axis.plot(x, column(rows, "spread"), look, color=COLOURS[i], label=f"{name}, {part}, spread factor")
     axis.set(xscale="log", yscale="log")
     axis.set_title(f"({'ab'[kind == 'step']}) {'adaptive' if kind == 'tolerance' else 'fixed steps'}", loc="left")
     if kind == "tolerance":
@@ -123,8 +122,8 @@ def _draw_sizes(axis: Axes, data: Data, kind: str) -> None:
     for i, name in enumerate(SOLVERS):
         rows = chosen(data["rows"], kind=kind, solver=name, component=COMPONENTS[0])
         x, sd, look = column(rows, "value"), column(rows, "reported_sd"), ":" + MARKERS[i]
-        axis.plot(x, column(rows, "error"), "-" + MARKERS[i], color=COLOURS[i], label=f"{name}, error")
-        axis.plot(x, sd, look, mfc="white", color=COLOURS[i], label=f"{name}, sd")
+        axis.plot(x, column(rows, "error"), "-" + MARKERS[i], color=COLOURS[i], label=f"{name}, error, {COMPONENTS[0]}")
+        axis.plot(x, sd, look, mfc="white", color=COLOURS[i], label=f"{name}, sd, {COMPONENTS[0]}")
     axis.set(xscale="log", yscale="log")
     if kind == "tolerance":
         axis.set_ylabel("median error\nand reported sd, prey")

@@ -8,13 +8,14 @@ import numpy as np
 
 from ..judgement.data import Local
 from ..values import Floats
-from .style import COLOURS, MARKERS, NULL, head, journal, panels, plain, returned
+from .headers import heads, settle
+from .style import COLOURS, MARKERS, NULL, Size, journal, panels, plain, returned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def local(found: Local, *, ax: Any = None) -> Any:
+def local(found: Local, *, figsize: Size = None, ax: Any = None) -> Any:
     """Draw bias and spread of the outputs along a summary of the data, bin by bin.
 
     If outputs are the exact posterior, every bar of a panel reaches the line with the stated chance.
@@ -23,6 +24,8 @@ def local(found: Local, *, ax: Any = None) -> Any:
     ----------
     found
         From ``result.local(f, summary)``.
+    figsize
+        Width and height of a new figure, in inches.
     ax
         Where to draw: two Axes, for bias and for spread.
 
@@ -39,16 +42,16 @@ def local(found: Local, *, ax: Any = None) -> Any:
     >>> local(result.local("theta", "y"))[0].get_xlabel()
     'y'
     """
-    with journal():
-        drawn = panels(ax, 2)
+    with journal(ax):
+        drawn = panels(ax, 2, figsize=figsize)
         _draw(drawn[0], found, found.bias, 0.0, "truth above output, in its sd")
         _draw(drawn[1], found, found.spread, 1.0, "factor on the reported sd")
         # Twice as wide and half as wide are equally far from right.
         drawn[1].set_yscale("log", base=2)
         drawn[1].yaxis.set_major_formatter("{x:g}")
+        settle(drawn, ax)
         note = f"{100 * found.confidence:g} % intervals over all bins"
-        head(drawn[0], f"{found.f}: bias", note)
-        head(drawn[1], f"{found.f}: spread", note)
+        heads(drawn, [f"{found.f}: bias", f"{found.f}: spread"], [note, note])
     return returned(drawn)
 
 

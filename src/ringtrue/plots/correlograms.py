@@ -10,7 +10,7 @@ import numpy as np
 from ..judgement.order import Independence, independence
 from ..judgement.text import format_p
 from .selection import Chosen, Source, choose, replicates_of
-from .style import COLOURS, MARKERS, NULL, PANELS, journal, legend, only_one, panels, returned
+from .style import COLOURS, MARKERS, NULL, PANELS, Size, journal, only_one, panels, returned
 from .titles import entitle
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def correlogram(
     *,
     lags: int | None = None,
     confidence: float = 0.95,
+    figsize: Size = None,
     ax: Any = None,
 ) -> Any:
     """Draw the correlations of u, and of its squared deviations, between replicates that are some places apart.
@@ -47,6 +48,8 @@ def correlogram(
         How far apart replicates are compared, 4 by default.
     confidence
         Chance that all stems stay in the band.
+    figsize
+        Width and height of a new figure, in inches.
     ax
         Where to draw: Axes, one for each test function.
 
@@ -65,13 +68,12 @@ def correlogram(
     names = _largest(found, 1 if only_one(ax) else PANELS)
     picked = choose(source, names, most=len(names))
     chosen = Chosen(picked.replicates, picked.columns, len(found.functions) - len(names))
-    with journal():
-        drawn = panels(ax, len(names))
+    with journal(ax):
+        drawn = panels(ax, len(names), figsize=figsize)
         for one, name in zip(drawn, names, strict=True):
             _draw(one, found, found.functions.index(name))
-        _name_series(drawn[0])
         common = f"{format_p(found.pvalue)}, {100 * confidence:g} % band"
-        entitle(drawn, chosen, ax, common=common)
+        entitle(drawn, chosen, ax, common=common, keys=[_series(one) for one in drawn])
     return returned(drawn)
 
 
@@ -106,6 +108,5 @@ def _finite(widths: Any) -> float:
     return float(known.max()) if known.size else 0.0
 
 
-def _name_series(ax: Axes) -> None:
-    lines = [line for line in ax.lines if line.get_label() in _SERIES]
-    legend(ax, [(line, str(line.get_label())) for line in lines], ncols=2)
+def _series(ax: Axes) -> list[tuple[Any, str]]:
+    return [(line, str(line.get_label())) for line in ax.lines if line.get_label() in _SERIES]

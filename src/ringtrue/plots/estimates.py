@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..replicates.record import Replicates
+from .headers import even
 from .lattices import Floats
 from .selection import Chosen, Source, choose
-from .style import COLOURS, NULL, PANELS, POINTS, journal, only_one, panels, returned, say, thinned
+from .style import COLOURS, NULL, PANELS, POINTS, Size, journal, only_one, panels, returned, say, thinned
 from .titles import entitle
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _BARS = 200
 _NORMAL = 1.96
 
 
-def z_contraction(source: Source, f: str | Iterable[str] | None = None, *, ax: Any = None) -> Any:
+def z_contraction(source: Source, f: str | Iterable[str] | None = None, *, figsize: Size = None, ax: Any = None) -> Any:
     """Draw the z-score of every truth against how much its output learned.
 
     The z-score is (truth - mean) / sd; the contraction is 1 - sd^2 / var, var being that of the truths. Calibrated
@@ -42,6 +43,8 @@ def z_contraction(source: Source, f: str | Iterable[str] | None = None, *, ax: A
     f
         Names of test functions, a panel each; left out, those of the level that rejects (strong if none does), of more
         than twelve the worst, by their adjusted p-values.
+    figsize
+        Width and height of a new figure, in inches.
     ax
         Where to draw: Axes, one for each test function.
 
@@ -57,9 +60,11 @@ def z_contraction(source: Source, f: str | Iterable[str] | None = None, *, ax: A
     'z-score, (truth - mean) / sd'
     """
     chosen = choose(source, f, most=1 if only_one(ax) else PANELS)
-    with journal():
-        drawn = panels(ax, len(chosen.columns))
+    with journal(ax):
+        drawn = panels(ax, len(chosen.columns), figsize=figsize)
         own = [_draw_contraction(one, chosen, k) for one, k in zip(drawn, chosen.columns, strict=True)]
+        if ax is None:
+            even(drawn)
         entitle(drawn, chosen, ax, common=f"{_some(chosen, POINTS)}grey: 95 %", own=own)
     return returned(drawn)
 
@@ -118,10 +123,11 @@ def _beyond(many: int) -> str:
     return f"{many} beyond (crosses)" if many else ""
 
 
-def recovery(source: Source, f: str | Iterable[str] | None = None, *, ax: Any = None) -> Any:
+def recovery(source: Source, f: str | Iterable[str] | None = None, *, figsize: Size = None, ax: Any = None) -> Any:
     """Draw the mean of every output against the truth, with a bar of 1.96 sd to either side.
 
-    Bars that miss the diagonal are orange with a diamond: 5 % of calibrated normal outputs do. A cloud flatter than the
+    Bars that miss the diagonal are orange with a diamond: 5 % of calibrated normal outputs do. Where no truth and no
+    mean is below 0, no bar is. A cloud flatter than the
     diagonal is no error: Bayes' rule itself leans towards the belief where the data say little. It shows points, not a
     test, and cannot tell a bias at some truths from that lean; the ECDF can.
 
@@ -132,6 +138,8 @@ def recovery(source: Source, f: str | Iterable[str] | None = None, *, ax: Any = 
     f
         Names of test functions, a panel each; left out, those of the level that rejects (strong if none does), of more
         than twelve the worst, by their adjusted p-values.
+    figsize
+        Width and height of a new figure, in inches.
     ax
         Where to draw: Axes, one for each test function.
 
@@ -152,10 +160,10 @@ def recovery(source: Source, f: str | Iterable[str] | None = None, *, ax: Any = 
     'truth'
     """
     chosen = choose(source, f, most=1 if only_one(ax) else PANELS)
-    with journal():
-        drawn = panels(ax, len(chosen.columns), height=3.1)
+    with journal(ax):
+        drawn = panels(ax, len(chosen.columns), figsize=figsize, height=3.2)
         own = [_draw_recovery(one, chosen, k) for one, k in zip(drawn, chosen.columns, strict=True)]
-        entitle(drawn, chosen, ax, common=f"{_some(chosen, _BARS)}orange: bars that miss", own=own)
+        entitle(drawn, chosen, ax, common=f"{_some(chosen, _BARS)}orange: bars that miss the diagonal", own=own)
     return returned(drawn)
 
 
@@ -174,18 +182,15 @@ def _draw_recovery(ax: Axes, chosen: Chosen, k: int) -> str:
     low, high = _square(truth, mean, sd)
     missed, far = np.abs(mean - truth) > _NORMAL * sd, (mean < low) | (mean > high)
     some = thinned(_BARS, truth, mean)
-    _draw_bars(ax, truth[some], np.clip(mean[some], low, high), sd[some], missed[some])
+    _draw_bars(ax, truth[some], np.clip(mean[some], low, high), sd[some], missed[some], _floor(truth, mean))
+    # Diamonds at the edge would read as means that lie there.
+    if (edge := some[far[some]]).size:
+        at = np.clip(mean[edge], low, high)
+        ax.plot(truth[edge], at, "x", color="black", ms=4, clip_on=False, label="beyond", zorder=4)
     ax.plot([low, high], [low, high], color="0.35", lw=0.8, zorder=1, label="diagonal")
     ax.set(xlim=(low, high), ylim=(low, high))
-    _write(ax, (0.03, 0.97), _correlated(truth, mean))
-    _write(ax, (0.97, 0.03), f"{100 * (1 - missed.mean()):.3g} % of bars\nreach the diagonal")
-    return _said(_missing(chosen.n - truth.size), _beyond(int(far.sum())))
-
-
-def _write(ax: Axes, place: tuple[float, float], text: str) -> None:
-    x, y = ("left", "right")[place[0] > 0.5], ("bottom", "top")[place[1] > 0.5]
-    back = {"fc": "white", "ec": "none", "alpha": 0.7, "pad": 1.0}
-    ax.text(*place, text, transform=ax.transAxes, ha=x, va=y, fontsize=6, bbox=back, zorder=5)
+    reached = f"{100 * (1 - missed.mean()):.3g} % reach"
+    return _said(_correlated(truth, mean), reached, _missing(chosen.n - truth.size), _beyond(int(far.sum())))
 
 
 def _square(truth: Floats, mean: Floats, sd: Floats) -> tuple[float, float]:
@@ -197,13 +202,18 @@ def _square(truth: Floats, mean: Floats, sd: Floats) -> tuple[float, float]:
     bar = _NORMAL * float(np.median(sd))
     lowest, highest = float(mean.min()) - bar, float(mean.max()) + bar
     low, high = max(low - reach, min(low, lowest)), min(high + reach, max(high, highest))
-    return low - 0.1 * reach, high + 0.1 * reach
+    return max(low, _floor(truth, mean)) - 0.1 * reach, high + 0.1 * reach
 
 
-def _draw_bars(ax: Axes, truth: Floats, mean: Floats, sd: Floats, missed: Any) -> None:
+def _floor(truth: Floats, mean: Floats) -> float:
+    """Return where bars end below: at 0 for what is never seen below it, as a distance or a scale."""
+    return 0.0 if min(truth.min(), mean.min()) >= 0 else -math.inf
+
+
+def _draw_bars(ax: Axes, truth: Floats, mean: Floats, sd: Floats, missed: Any, floor: float) -> None:
     for which, colour, mark, name in ((~missed, COLOURS[0], "o", "reach"), (missed, COLOURS[1], "D", "miss")):
         x, y, half = truth[which], mean[which], _NORMAL * sd[which]
-        ax.vlines(x, y - half, y + half, color=colour, lw=0.6, alpha=0.4, label="bars", zorder=2)
+        ax.vlines(x, np.maximum(y - half, floor), y + half, color=colour, lw=0.6, alpha=0.4, label="bars", zorder=2)
         ax.plot(x, y, mark, color=colour, ms=2.2, mec="none", alpha=0.9, label=name, zorder=3)
 
 

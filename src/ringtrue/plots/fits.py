@@ -16,8 +16,9 @@ from ..judgement.groups import one_of_each
 from ..judgement.levels import ADDED
 from ..replicates.record import Replicates
 from ..values import Floats
+from .headers import heads, settle
 from .selection import Source, replicates_of
-from .style import COLOURS, PANELS, POINTS, head, journal, legend, only_one, panels, plain, returned, say, thinned
+from .style import COLOURS, PANELS, POINTS, Size, journal, only_one, panels, plain, returned, say, thinned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +33,7 @@ def diagnostics(
     *,
     against: str | None = None,
     limits: Mapping[str, Any] | None = None,
+    figsize: Size = None,
     ax: Any = None,
 ) -> Any:
     """Draw what is known of every fit against the true value of a parameter; flagged fits are diamonds.
@@ -51,6 +53,8 @@ def diagnostics(
         best; the first if none is flagged.
     limits
         As in :func:`ringtrue.diagnostics`.
+    figsize
+        Width and height of a new figure, in inches.
     ax
         Where to draw: Axes, one for each diagnostic.
 
@@ -70,11 +74,11 @@ def diagnostics(
     found = known_of(source, limits=limits) if limits or isinstance(source, Replicates) else source.diagnostics
     chosen = _chosen(found, names, 1 if only_one(ax) else PANELS)
     k = _against(found.replicates, found.flagged, against)
-    with journal():
-        drawn = panels(ax, len(chosen))
-        for one, line in zip(drawn, chosen, strict=True):
-            _draw(one, found, line, k)
-        _name(drawn[0])
+    with journal(ax):
+        drawn = panels(ax, len(chosen), figsize=figsize)
+        notes = [_draw(one, found, line, k) for one, line in zip(drawn, chosen, strict=True)]
+        settle(drawn, ax)
+        heads(drawn, [line.name for line in chosen], notes, [_keys(one) for one in drawn])
     return returned(drawn)
 
 
@@ -108,17 +112,18 @@ def _against(ran: Replicates, flagged: Any, name: str | None) -> int:
     return found.column if found else own[0] if own else 0
 
 
-def _draw(ax: Axes, found: Diagnostics, line: Line, k: int) -> None:
+def _draw(ax: Axes, found: Diagnostics, line: Line, k: int) -> str:
+    """Draw one panel, and return what is to be said of it."""
     ran, values = found.replicates, found.columns[line.name]
     there = ran.kept & ~np.isnan(values) & np.isfinite(ran.truth[:, k])
     x, y, flagged = ran.truth[there, k], values[there], found.flagged[there]
     ax.set(xlabel=f"true {plain(ran.functions[k].name)}", ylabel=plain(line.name))
     endless = int(np.isinf(y).sum())
     beyond = "" if line.limit == "-" else f", {line.flagged} beyond the limit"
-    head(ax, line.name, f"n = {there.sum()}{beyond}{f', {endless} infinite' if endless else ''}")
+    note = f"n = {there.sum()}{beyond}{f', {endless} infinite, on top' if endless else ''}"
     if not there.any():
         say(ax, "not known of any fit")
-        return
+        return note
     limits = _limits(ran, line)
     some, top = thinned(POINTS, x, np.nan_to_num(y)), _top(y, limits)
     for which, colour, mark, label in ((~flagged, COLOURS[0], "o", "in order"), (flagged, COLOURS[1], "D", "flagged")):
@@ -127,6 +132,7 @@ def _draw(ax: Axes, found: Diagnostics, line: Line, k: int) -> None:
     for limit in limits:
         ax.axhline(limit, color="0.35", lw=0.8, ls="--", zorder=1, label="limit")
     _scale(ax, x, y)
+    return note
 
 
 def _limits(ran: Replicates, line: Line) -> list[float]:
@@ -161,6 +167,6 @@ def _scale(ax: Axes, x: Floats, y: Floats) -> None:
             ends(-0.3, 1.5 * float(values.max()))
 
 
-def _name(ax: Axes) -> None:
+def _keys(ax: Axes) -> list[tuple[Any, str]]:
     lines = {str(line.get_label()): line for line in ax.lines if line.get_label() in ("in order", "flagged", "limit")}
-    legend(ax, [(line, label) for label, line in lines.items() if len(line.get_xdata())])  # type: ignore[arg-type]
+    return [(line, label) for label, line in lines.items() if len(line.get_xdata())]  # type: ignore[arg-type]

@@ -43,6 +43,31 @@ def as_rows(source: Any) -> list[Interval]:
     return rows
 
 
+def as_judged(source: Any) -> Result | None:
+    """Return the result that rows come from, the first of several; None for rows alone."""
+    if isinstance(source, (Result, Replicates)):
+        return result_of(source)
+    return next(iter(getattr(source, "results", {}).values()), None)
+
+
+def meanings(rows: Sequence[Interval]) -> list[tuple[Any, str]]:
+    """Return the markers that are drawn, and what they mean."""
+    from matplotlib.lines import Line2D
+
+    there = {row.clear for row in rows if math.isfinite(row.ideal) and math.isfinite(row.estimate)}
+    look: dict[str, Any] = {"ls": "-", "lw": 1.2, "ms": 3.5}
+    return [
+        (Line2D([], [], **_look(clear), **look), f"{'excludes' if clear else 'contains'} the ideal")
+        for clear in sorted(there)
+    ]
+
+
+def _look(clear: bool) -> dict[str, Any]:
+    """Return how a row is marked; shape and filling say what the colour says, for those who print in grey."""
+    colour = COLOURS[int(clear)]
+    return {"color": colour, "marker": "D" if clear else "o", "mfc": colour if clear else "white"}
+
+
 def _as_row(row: Any) -> Interval:
     estimate, low, high, ideal = (float(value) for value in (row.estimate, row.low, row.high, row.ideal))
     return Interval(str(row.name), estimate, low, high, ideal, str(row.f), getattr(row, "of", None))
@@ -98,22 +123,19 @@ def draw_intervals(ax: Axes, rows: Sequence[Interval], measure: str) -> None:
         _draw_interval(ax, row, y, (low, high))
     ax.set(xlim=(low, high), xlabel={"spread": "spread factor", "bias": "bias, in reported sds"}.get(measure, measure))
     if measure == "spread":
-        # Numbers below each other need no room; side by side, four fill an axis as narrow as this.
-        inches = ax.bbox.width / ax.get_figure(root=True).dpi  # type: ignore[union-attr]
-        show_log_ticks(ax.xaxis, low, high, most=_TICKS if inches > 1.8 else 4)
+        # Numbers below each other need no room; side by side, four fill a narrow axis.
+        show_log_ticks(ax.xaxis, low, high, most=4)
 
 
 def _draw_interval(ax: Axes, row: Interval, y: float, limits: tuple[float, float]) -> None:
-    colour = COLOURS[1] if row.clear else COLOURS[0]
+    look = _look(row.clear)
     ends = np.clip([row.low, row.high], *limits)
-    ax.plot(ends, [y, y], color=colour, lw=1.2, label="interval", solid_capstyle="butt", zorder=2)
+    ax.plot(ends, [y, y], color=look["color"], lw=1.2, label="interval", solid_capstyle="butt", zorder=2)
     for end, edge, mark in ((row.low, limits[0], "<"), (row.high, limits[1], ">")):
         if (end < edge) if mark == "<" else (end > edge):
-            ax.plot(edge, y, mark, color=colour, ms=3.5, clip_on=False, label="arrow")
+            ax.plot(edge, y, mark, color=look["color"], ms=3.5, clip_on=False, label="arrow")
     if limits[0] <= row.estimate <= limits[1]:
-        # Shape and filling say what the colour says, for those who print in grey.
-        fill = colour if row.clear else "white"
-        ax.plot(row.estimate, y, "D" if row.clear else "o", color=colour, mfc=fill, ms=3.5, label="estimate", zorder=3)
+        ax.plot(row.estimate, y, ls="", ms=3.5, label="estimate", zorder=3, **look)
 
 
 #: How much of the axis around the ideal is always shown; of the logarithm, for the spread.

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..errors import InvalidStudy
 from ..judgement.result import Result
-from .style import COLOURS, NULL, head, journal, panels, plain, returned
+from .headers import head, heads, settle
+from .style import COLOURS, NULL, Size, journal, panels, plain, returned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +24,7 @@ _SIZES = {
 }
 
 
-def evidence(result: Result, *, ax: Any = None) -> Any:
+def evidence(result: Result, *, figsize: Size = None, ax: Any = None) -> Any:
     """Draw the evidence against calibration over replicates, in their order.
 
     A calibrated procedure ever crosses the line with probability alpha at most, however often one looks.
@@ -32,6 +33,8 @@ def evidence(result: Result, *, ax: Any = None) -> Any:
     ----------
     result
         The result of a run, whether or not it was run until decided.
+    figsize
+        Width and height of a new figure, in inches.
     ax
         Where to draw.
 
@@ -49,8 +52,8 @@ def evidence(result: Result, *, ax: Any = None) -> Any:
     followed = result._followed
     if not len(followed.looks):
         raise InvalidStudy("no test function of this result has evidence that can be followed over replicates.")
-    with journal():
-        (drawn,) = panels(ax, 1, width=3.4)
+    with journal(ax):
+        (drawn,) = panels(ax, 1, figsize=figsize, width=3.4)
         limit = -math.log10(result.spent)
         drawn.axhline(limit, color=NULL, lw=1.0, ls="--", zorder=1)
         drawn.axhline(0.0, color=NULL, lw=0.6, zorder=0)
@@ -58,22 +61,22 @@ def evidence(result: Result, *, ax: Any = None) -> Any:
         drawn.step(
             np.concatenate([[0], followed.looks]), np.concatenate([[0.0], value]), where="post", color=COLOURS[0]
         )
-        drawn.annotate(
-            f"E = {1 / result.spent:.3g}",
-            (1.0, limit),
-            xycoords=("axes fraction", "data"),
-            xytext=(-2, 2),
-            textcoords="offset points",
-            ha="right",
-            va="bottom",
-        )
+        drawn.annotate(f"E = {1 / result.spent:.3g}", (1.01, limit), xycoords=("axes fraction", "data"), va="center")
         drawn.set_xlabel("replicates")
         drawn.set_ylabel("log10 of the evidence E")
+        settle([drawn], ax)
         head(drawn, "Evidence against calibration", f"E = {result.evalue:.3g} after {followed.looks[-1]}")
     return returned([drawn])
 
 
-def sequences(result: Result, f: str | None = None, *, sizes: Collection[str] = tuple(_SIZES), ax: Any = None) -> Any:
+def sequences(
+    result: Result,
+    f: str | None = None,
+    *,
+    sizes: Collection[str] = tuple(_SIZES),
+    figsize: Size = None,
+    ax: Any = None,
+) -> Any:
     """Draw how spread, bias and coverage of a test function came to be known, with what is tolerated.
 
     Intervals hold at all n together: with the stated confidence, each contains the true size everywhere.
@@ -86,6 +89,8 @@ def sequences(result: Result, f: str | None = None, *, sizes: Collection[str] = 
         The test function; the first if left out.
     sizes
         Which of "spread", "bias" and "coverage".
+    figsize
+        Width and height of a new figure, in inches.
     ax
         Where to draw: as many Axes as there are sizes.
 
@@ -104,15 +109,19 @@ def sequences(result: Result, f: str | None = None, *, sizes: Collection[str] = 
     found = {key: rows for key, rows in result.sequences(name).items() if key in _SIZES and key in sizes}
     if not found:
         raise InvalidStudy(f"{name!r} has no spread, bias or coverage whose intervals could be drawn.")
-    with journal():
-        drawn = panels(ax, len(found))
+    with journal(ax):
+        drawn = panels(ax, len(found), figsize=figsize)
         for one, (key, rows) in zip(drawn, found.items(), strict=True):
             _draw(one, result, key, rows)
-            head(one, f"{plain(name)}: {key}", f"{100 * (1 - result.spent):.3g} % at all n together")
+        settle(drawn, ax)
+        sure = f"{100 * (1 - result.spent):.3g} % at all n together; grey: tolerance"
+        heads(drawn, [f"{plain(name)}: {key}" for key in found], [sure] * len(drawn))
     return returned(drawn)
 
 
 def _draw(ax: Axes, result: Result, key: str, rows: Any) -> None:
+    from matplotlib.ticker import LogLocator, NullLocator
+
     n = np.array([count for count, _ in rows])
     low, middle, high = (np.array([getattr(row, end) for _, row in rows]) for end in ("low", "estimate", "high"))
     ideal = rows[-1][1].ideal
@@ -126,5 +135,8 @@ def _draw(ax: Axes, result: Result, key: str, rows: Any) -> None:
     lowest, highest = {"spread": (0.0, np.inf), "coverage": (0.0, 1.0)}.get(key, (-np.inf, np.inf))
     ax.set_ylim(max(ideal - reach, lowest), min(ideal + reach, highest))
     ax.set_xscale("log")
+    # Powers of ten alone may leave an axis without numbers.
+    ax.xaxis.set(major_locator=LogLocator(subs=(1.0, 3.0)), minor_locator=NullLocator())
+    ax.xaxis.set_major_formatter("{x:g}")
     ax.set_xlabel("replicates")
     ax.set_ylabel(_SIZES[key])

@@ -19,8 +19,9 @@ from ..replicates.record import Replicates
 from ..statistics import effects
 from ..statistics.arguments import need_fraction
 from ..statistics.effects import Interval
+from .headers import head, settle
 from .selection import choose
-from .style import COLOURS, head, journal, legend, panels, plain, say
+from .style import COLOURS, Size, journal, panels, plain, say
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +38,7 @@ def coverage_map(
     bins: int | None = None,
     nominal: float = 0.9,
     confidence: float = 0.95,
+    figsize: Size = None,
     ax: Any = None,
 ) -> Any:
     """Draw how often central intervals contain the truth, by where the truth is.
@@ -61,6 +63,8 @@ def coverage_map(
         one that they have.
     confidence
         Chance that all intervals of the bins hold, by Bonferroni's inequality over Clopper and Pearson's intervals.
+    figsize
+        Width and height of a new figure, in inches.
     ax
         Where to draw.
 
@@ -82,16 +86,18 @@ def coverage_map(
         places, labels, note = _as_places(source, f)
         # Chosen parameters are no sample of the belief: their average is no coverage of anything.
         mean = math.nan
-    with journal():
-        (one,) = panels(ax, 1, width=2.6 if len(places[0].of) == 1 else 3.2)
+    with journal(ax):
+        (one,) = panels(ax, 1, figsize=figsize, width=2.6 if len(places[0].of) == 1 else 3.2)
+        keys: list[tuple[Any, str]] = []
         if len(places[0].of) == 1:
-            _draw_map_line(one, places, mean)
+            keys = _draw_map_line(one, places, mean)
             one.set_xlabel(labels[0], parse_math=False)
         else:
             _draw_map_points(one, places)
             one.set(xlabel="theta[0]", ylabel="theta[1]")
             note += "; v too seldom, ^ too often"
-        head(one, labels[1], note)
+        settle([one], ax)
+        head(one, labels[1], note, keys)
     return one
 
 
@@ -158,18 +164,21 @@ def _equal_parts(truth: Any, bins: int | None) -> list[Any]:
     return [part for j in range(edges.size + 1) if (part := np.flatnonzero(cell == j)).size]
 
 
-def _draw_map_line(ax: Axes, places: list[Interval], mean: float) -> None:
+def _draw_map_line(ax: Axes, places: list[Interval], mean: float) -> list[tuple[Any, str]]:
+    """Draw coverage along one truth, and return what the lines mean."""
     ordered = sorted(places, key=lambda place: place.of)
     x = np.array([place.of[0] for place in ordered])
     estimate, low, high = (np.array([getattr(place, end) for place in ordered]) for end in ("estimate", "low", "high"))
     ax.vlines(x, low, high, color=COLOURS[0], lw=1, label="interval")
     (line,) = ax.plot(x, estimate, "o-", color=COLOURS[0], ms=3.5, label="coverage")
     out = np.array([place.clear for place in ordered])
-    ax.plot(x[out], estimate[out], "D", color=COLOURS[1], ms=4.5, label="excludes the ideal")
+    (wrong,) = ax.plot(x[out], estimate[out], "D", color=COLOURS[1], ms=4.5, label="excludes the ideal")
     ideal = ax.axhline(ordered[0].ideal, color="0.35", lw=0.8)
-    handles = [(line, "coverage"), (ideal, f"nominal, {100 * ordered[0].ideal:.3g} %")]
+    keys = [(line, "coverage"), (ideal, f"nominal, {100 * ordered[0].ideal:.3g} %")]
     if math.isfinite(mean):
-        handles.append((ax.axhline(mean, color=COLOURS[0], lw=0.8, ls="--"), f"average, {100 * mean:.3g} %"))
+        keys.append((ax.axhline(mean, color=COLOURS[0], lw=0.8, ls="--"), f"average, {100 * mean:.3g} %"))
+    if out.any():
+        keys.append((wrong, "not the nominal"))
     if np.isnan(estimate).all():
         say(ax, "one draw has no central interval")
     known = low[np.isfinite(low)]
@@ -177,7 +186,7 @@ def _draw_map_line(ax: Axes, places: list[Interval], mean: float) -> None:
     ax.set(
         ylim=(max(0.0, min(0.75, float(known.min(initial=0.75)) - 0.05)), 1.02), ylabel="share that contain the truth"
     )
-    legend(ax, handles)
+    return keys
 
 
 def _draw_map_points(ax: Axes, places: list[Interval]) -> None:

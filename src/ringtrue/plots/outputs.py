@@ -16,9 +16,25 @@ from ..errors import InvalidStudy
 from ..judgement.levels import level_of
 from ..statistics.arguments import need_fraction
 from . import lattices
+from .clouds import Cloud, contoured
+from .headers import broken, cut, head, settle
 from .lattices import Floats
 from .selection import AVERAGED, Chosen, Source, choose
-from .style import COLOURS, NULL, PANELS, POINTS, head, journal, legend, only_one, panels, plain, returned, say, thinned
+from .style import (
+    COLOURS,
+    NULL,
+    PANELS,
+    POINTS,
+    Size,
+    inches,
+    journal,
+    need_no_size,
+    only_one,
+    panels,
+    returned,
+    say,
+    thinned,
+)
 from .titles import entitle
 
 if TYPE_CHECKING:
@@ -29,13 +45,19 @@ COORDINATES = 6
 
 
 def data_averaged(
-    source: Source, f: str | Iterable[str] | None = None, *, confidence: float = 0.95, ax: Any = None
+    source: Source,
+    f: str | Iterable[str] | None = None,
+    *,
+    confidence: float = 0.95,
+    figsize: Size = None,
+    ax: Any = None,
 ) -> Any:
     """Draw whether the outputs, averaged over data, return the belief: one draw of each output against mu0.
 
     Where mu0 has an exact law of f, the draws' positions in it, as the difference between their distribution function
-    and the diagonal; otherwise the distribution functions of the draws and of fresh draws of mu0. A procedure may pass
-    here and be wrong for every single dataset: weak calibration is an average.
+    and the diagonal; otherwise the distribution functions of the draws and of fresh draws of mu0. Without a belief that
+    of the truths, which are draws of it, stands in; there is no band then, since each truth belongs to an output. A
+    procedure may pass here and be wrong for every single dataset: weak calibration is an average.
 
     Parameters
     ----------
@@ -44,6 +66,8 @@ def data_averaged(
     f
         Names of test functions, a panel each; left out, functions of theta alone, of more than twelve the worst, by
         their adjusted p-values at the weak level.
+    figsize
+        Width and height of a new figure, in inches.
     ax
         Where to draw: Axes, one for each test function.
     confidence
@@ -60,50 +84,60 @@ def data_averaged(
     >>> rng = np.random.default_rng(1)
     >>> result = check_draws(rng.normal(size=50), rng.normal(size=(50, 19)), belief=Normal(0, 1))
     >>> data_averaged(result, "theta").get_ylabel()
-    'excess share of draws below'
+    'excess share below'
     """
     need_fraction(confidence=confidence)
     chosen = choose(source, f, most=1 if only_one(ax) else PANELS, by=AVERAGED)
-    with journal():
-        drawn = panels(ax, len(chosen.columns))
-        for one, k in zip(drawn, chosen.columns, strict=True):
-            _draw_average(one, chosen, k, confidence)
-        entitle(drawn, chosen, ax, common=f"grey: {100 * confidence:.4g} % band")
+    with journal(ax):
+        drawn = panels(ax, len(chosen.columns), figsize=figsize)
+        keys = [_draw_average(one, chosen, k, confidence) for one, k in zip(drawn, chosen.columns, strict=True)]
+        banded = any(one.collections for one in drawn)
+        grey = f"grey: {100 * confidence:.4g} % band" if banded else "the belief is not known, so there is no band"
+        entitle(drawn, chosen, ax, common=grey, keys=keys)
     return returned(drawn)
 
 
-def _draw_average(ax: Axes, chosen: Chosen, k: int, confidence: float) -> None:
+def _draw_average(ax: Axes, chosen: Chosen, k: int, confidence: float) -> list[tuple[Any, str]]:
+    """Draw one panel, and return what its lines mean."""
     ran = chosen.replicates
     position, value = ran.weak_u[ran.rows, k], ran.weak_value[ran.rows, k]
     fresh = ran.reference[:, k]
     # Positions of some draws only would be a selection, which has no band; then two samples are compared.
     if np.isfinite(position).all():
-        _draw_positions(ax, position, confidence)
-    elif np.isfinite(value).any() and np.isfinite(fresh).any():
-        _draw_two_samples(ax, value[np.isfinite(value)], fresh[np.isfinite(fresh)], confidence)
-    else:
-        say(ax, "the belief is not known,\nor gives no draws")
+        return _draw_positions(ax, position, confidence)
+    there, truth = np.isfinite(value), ran.truth[ran.rows, k]
+    if there.any() and np.isfinite(fresh).any():
+        return _draw_two_samples(ax, value[there], fresh[np.isfinite(fresh)], "belief", confidence)
+    if there.any() and np.isfinite(truth).any():
+        return _draw_two_samples(ax, value[there], truth[np.isfinite(truth)], "truths", None)
+    say(ax, "neither the belief nor\ndraws of outputs are known")
+    ax.set(xlabel="value", ylabel="share below")
+    return []
 
 
-def _draw_positions(ax: Axes, position: Floats, confidence: float) -> None:
+def _draw_positions(ax: Axes, position: Floats, confidence: float) -> list[tuple[Any, str]]:
     found = lattices.averages(position, confidence=confidence)
     x, low, high, share = (np.r_[0.0, v, 1.0] for v in (found.points, found.low, found.high, found.share))
     ax.fill_between(x, low - x, high - x, color=NULL, alpha=0.35, lw=0, label="band")
     ax.axhline(0, color="0.35", lw=0.8)
     ax.plot(x, share - x, color=COLOURS[0], label="outputs")
-    ax.set(xlim=(0, 1), xlabel="position in the belief", ylabel="excess share of draws below")
+    ax.set(xlim=(0, 1), xlabel="position in the belief", ylabel="excess share below")
+    return []
 
 
-def _draw_two_samples(ax: Axes, drawn: Floats, fresh: Floats, confidence: float) -> None:
-    # Kolmogorov's limit is that of sqrt(n m / (n + m)) times the largest distance between two samples.
-    reach = float(special.kolmogi(1 - confidence)) * math.sqrt(1 / drawn.size + 1 / fresh.size)
+def _draw_two_samples(
+    ax: Axes, drawn: Floats, fresh: Floats, against: str, confidence: float | None
+) -> list[tuple[Any, str]]:
     x, share = _steps(fresh)
-    low, high = np.maximum(share - reach, 0), np.minimum(share + reach, 1)
-    ax.fill_between(x, low, high, step="post", color=NULL, alpha=0.35, lw=0, label="band")
-    (belief,) = ax.plot(x, share, drawstyle="steps-post", color="0.2", ls="--", label="belief")
+    if confidence is not None:
+        # Kolmogorov's limit is that of sqrt(n m / (n + m)) times the largest distance between two samples.
+        reach = float(special.kolmogi(1 - confidence)) * math.sqrt(1 / drawn.size + 1 / fresh.size)
+        low, high = np.maximum(share - reach, 0), np.minimum(share + reach, 1)
+        ax.fill_between(x, low, high, step="post", color=NULL, alpha=0.35, lw=0, label="band")
+    (other,) = ax.plot(x, share, drawstyle="steps-post", color="0.2", ls="--", label=against)
     (outputs,) = ax.plot(*_steps(drawn), drawstyle="steps-post", color=COLOURS[0], label="outputs")
-    ax.set(ylim=(0, 1), xlabel="value", ylabel="share of draws below")
-    legend(ax, ((outputs, "outputs"), (belief, "belief")), loc="lower right", handlelength=1.2)
+    ax.set(ylim=(0, 1), xlabel="value", ylabel="share below")
+    return [(outputs, "outputs"), (other, against)]
 
 
 def _steps(values: Floats) -> tuple[Floats, Floats]:
@@ -114,11 +148,14 @@ def _steps(values: Floats) -> tuple[Floats, Floats]:
     return np.r_[ordered[0], ordered[some]], np.r_[0.0, (some + 1) / ordered.size]
 
 
-def scatter_matrix(source: Source, f: str | Iterable[str] | None = None, *, ax: Any = None) -> Any:
+def scatter_matrix(
+    source: Source, f: str | Iterable[str] | None = None, *, figsize: Size = None, ax: Any = None
+) -> Any:
     """Draw truths and one draw of each output, in pairs of coordinates: both clouds should be one.
 
-    Off the diagonal points, on it distribution functions. What a calibrated procedure must return is the law of the
-    truths, correlations included; this shows the weak level only.
+    On the diagonal distribution functions, off it contours that hold 50, 80 and 95 % of each cloud, shaded for truths,
+    with the points outside; of fewer than a hundred, all points. What a calibrated procedure must return is the law of
+    the truths, correlations included; this shows the weak level only.
 
     Parameters
     ----------
@@ -127,6 +164,8 @@ def scatter_matrix(source: Source, f: str | Iterable[str] | None = None, *, ax: 
     f
         Names of test functions; left out, coordinates of theta, or functions of theta alone if none is one; of more
         than six the worst, by their adjusted p-values at the weak or the strong level.
+    figsize
+        Width and height of a new figure, in inches.
     ax
         Where to draw: an array of d x d Axes.
 
@@ -145,34 +184,46 @@ def scatter_matrix(source: Source, f: str | Iterable[str] | None = None, *, ax: 
     d = len(chosen.columns)
     if d > COORDINATES:
         raise InvalidStudy(f"f must name at most {COORDINATES} test functions here, but {d} came.")
-    with journal():
-        grid = _grid(ax, d)
-        draw_pairs(grid, chosen, "truths", chosen.replicates.truth[chosen.replicates.rows])
+    with journal(ax):
+        grid = _grid(ax, d, figsize)
+        draw_pairs(grid, chosen, "truths", chosen.replicates.truth[chosen.replicates.rows], ax)
     return grid
 
 
 def pairs_with_belief(grid: Any, chosen: Chosen) -> None:
     """Draw what the joint test of the weak level compares: one draw of each output, and fresh draws of the belief."""
-    draw_pairs(grid, chosen, "belief", chosen.replicates.reference)
+    draw_pairs(grid, chosen, "belief", chosen.replicates.reference, grid)
 
 
-def draw_pairs(grid: Any, chosen: Chosen, against: str, values: Floats) -> None:
+def draw_pairs(grid: Any, chosen: Chosen, against: str, values: Floats, ax: Any) -> None:
     """Draw one draw of each output in pairs of coordinates, and with what they are compared."""
     ran, d = chosen.replicates, len(chosen.columns)
     for i, j in np.ndindex(d, d):
         _draw_pair(grid[i, j], chosen, (i, j), {against: values, "outputs": ran.weak_value[ran.rows]})
-    notes = [chosen.note(), f"{POINTS} points" if chosen.n > POINTS else "", chosen.rest]
-    head(grid[0, 0], chosen.name(chosen.columns[0]), ", ".join(note for note in notes if note))
-    # The corner above the diagonal is empty and has room for it.
-    legend(grid[0, -1], _pair_handles(grid[0, 0]), loc="best" if d == 1 else "upper right")
+    settle([grid[i, j] for i, j in np.ndindex(d, d) if i >= j], ax)
+    smooth = any(one.collections for one in grid.ravel())
+    contours = f"contours hold 50, 80 and 95 %, those of {against} shaded" if smooth else ""
+    note = "; ".join(part for part in (chosen.note(), contours, chosen.rest) if part)
+    keys = [(line, str(line.get_label())) for line in grid[0, 0].lines]
+    head(grid[0, 0], chosen.name(chosen.columns[0]), note if d == 1 else "", keys)
+    if d > 1:
+        _write(grid[0, -1], note)
 
 
-def _grid(ax: Any, d: int) -> Any:
+def _write(ax: Axes, note: str) -> None:
+    """Write the small print into the corner above the diagonal, which is empty."""
+    small = ax.text(0, 1, "", transform=ax.transAxes, va="top", fontsize="small", color="0.35", parse_math=False)
+    room = 0.95 * 72 * ax.get_window_extent().width / ax.get_figure(root=True).dpi  # type: ignore[union-attr]
+    small.set_text("\n".join(broken(note, room, small.get_fontproperties())))
+
+
+def _grid(ax: Any, d: int, figsize: Size) -> Any:
     import matplotlib.pyplot as plt
 
     if ax is None:
-        side = max(1.5 * d, 3.0)
-        return plt.subplots(d, d, figsize=(side, side), squeeze=False)[1]
+        side = max(1.5 * d, 3.4)
+        return plt.subplots(d, d, figsize=inches(figsize, side, side), squeeze=False)[1]
+    need_no_size(figsize, "ax")
     return returned_grid(panels(ax, d * d), d)
 
 
@@ -191,29 +242,48 @@ def _draw_pair(ax: Axes, chosen: Chosen, place: tuple[int, int], clouds: dict[st
         ax.axis("off")
         return
     d = len(chosen.columns)
-    for (name, values), colour, mark in zip(clouds.items(), ("0.25", COLOURS[1]), "ox", strict=True):
-        x, y = values[:, chosen.columns[j]], values[:, chosen.columns[i]]
-        known = np.isfinite(x) & np.isfinite(y)
-        if known.any():
-            look = {"color": colour, "label": name}
-            _draw_cloud(ax, x[known], y[known], mark, look) if i != j else _draw_steps(ax, x[known], mark, look)
+    known = {name: _finite(values, chosen.columns[j], chosen.columns[i]) for name, values in clouds.items()}
+    if i == j:
+        for (name, (x, _)), (colour, style) in zip(known.items(), (("0.25", "--"), (COLOURS[1], "-")), strict=True):
+            if x.size:
+                ax.plot(*_steps(x), drawstyle="steps-post", color=colour, ls=style, label=name)
+    else:
+        _draw_clouds(ax, known)
     if i == d - 1:
-        ax.set_xlabel(plain(chosen.name(chosen.columns[j]), most=18), parse_math=False)
+        _name(ax.xaxis, chosen.name(chosen.columns[j]), ax.bbox.width)
     if j == 0:
-        label = "share below" if i == 0 else plain(chosen.name(chosen.columns[i]), most=18)
-        ax.set_ylabel(label, parse_math=False)
+        _name(ax.yaxis, "share below" if i == 0 else chosen.name(chosen.columns[i]), ax.bbox.height)
 
 
-def _draw_cloud(ax: Axes, x: Floats, y: Floats, mark: str, look: dict[str, Any]) -> None:
-    some = thinned(POINTS, x, y)
-    # Hollow circles do not hide the crosses among them.
-    hollow: dict[str, Any] = {"mfc": "none"} if mark == "o" else {}
-    ax.plot(x[some], y[some], mark, ms=2, mew=0.5, alpha=0.6, **look, **hollow)
+def _name(axis: Any, name: str, pixels: float) -> None:
+    """Write as much of a name beside an axis as there is room for."""
+    room = 0.8 * 72 * pixels / axis.get_figure(root=True).dpi
+    axis.set_label_text(cut(name, room, axis.label.get_fontproperties()), parse_math=False)
 
 
-def _draw_steps(ax: Axes, x: Floats, mark: str, look: dict[str, Any]) -> None:
-    ax.plot(*_steps(x), drawstyle="steps-post", ls="--" if mark == "o" else "-", **look)
+def _finite(values: Floats, j: int, i: int) -> tuple[Floats, Floats]:
+    x, y = values[:, j], values[:, i]
+    known = np.isfinite(x) & np.isfinite(y)
+    return x[known], y[known]
 
 
-def _pair_handles(ax: Axes) -> list[tuple[Any, str]]:
-    return [(line, str(line.get_label())) for line in ax.lines]
+def _draw_clouds(ax: Axes, clouds: dict[str, tuple[Floats, Floats]]) -> None:
+    """Draw the first cloud as shades and the second as lines, each with the points that its contours leave out."""
+    drawn = {name: contoured(x, y) for name, (x, y) in clouds.items()}
+    smooth = all(cloud is not None for cloud in drawn.values())
+    for (name, (x, y)), colour, mark in zip(clouds.items(), ("0.25", COLOURS[1]), "ox", strict=True):
+        cloud = drawn[name] if smooth else None
+        some = thinned(POINTS, x, y) if cloud is None and x.size else np.arange(x.size)
+        if cloud is not None:
+            _draw_contours(ax, cloud, colour, shaded=mark == "o")
+            some = np.flatnonzero(cloud.outside)
+        # Hollow circles do not hide the crosses among them.
+        hollow: dict[str, Any] = {"mfc": "none"} if mark == "o" else {}
+        ax.plot(x[some], y[some], mark, ms=2.5, mew=0.5, alpha=0.7, color=colour, label=name, **hollow)
+
+
+def _draw_contours(ax: Axes, cloud: Cloud, colour: str, *, shaded: bool) -> None:
+    if shaded:
+        ax.contourf(cloud.x, cloud.y, cloud.density, [*cloud.levels, np.inf], colors=["0.88", "0.76", "0.62"], zorder=0)
+    else:
+        ax.contour(cloud.x, cloud.y, cloud.density, cloud.levels, colors=colour, linewidths=0.9, zorder=1)

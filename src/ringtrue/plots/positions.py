@@ -6,15 +6,18 @@ stated chance. What is computed is decided in lattices; this module draws it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..judgement.column import Column
 from . import lattices
+from .headers import even, head, settle
 from .lattices import Curve, Floats
 from .selection import Chosen, Source, choose
-from .style import COLOURS, NULL, PANELS, STYLES, head, journal, legend, only_one, panels, plain, returned, say
+from .style import COLOURS, NULL, PANELS, STYLES, Size, journal, only_one, panels, returned, say
 from .titles import entitle
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ def pit_histogram(
     *,
     bins: int | None = None,
     confidence: float = 0.95,
+    figsize: Size = None,
     ax: Any = None,
 ) -> Any:
     """Draw how often the truth falls in each part of the output; flat is calibrated.
@@ -52,6 +56,8 @@ def pit_histogram(
         If M + 1 is not a multiple, the randomised positions of the ranks are counted.
     confidence
         Chance that all bars of a panel stay in the band if the outputs are calibrated, by Bonferroni's inequality.
+    figsize
+        Width and height of a new figure, in inches.
     ax
         Where to draw: Axes, one for each test function.
 
@@ -70,12 +76,20 @@ def pit_histogram(
     chosen = choose(source, f, most=1 if only_one(ax) else PANELS)
     # Before anything is drawn, so that a refusal leaves no empty figure behind.
     found = [lattices.histogram(chosen.column(k), bins=bins, confidence=confidence) for k in chosen.columns]
-    with journal():
-        drawn = panels(ax, len(chosen.columns))
+    with journal(ax):
+        drawn = panels(ax, len(chosen.columns), figsize=figsize)
         for one, bars in zip(drawn, found, strict=True):
             _draw_histogram(one, bars)
+        if ax is None and len({bars.counts.size for bars in found}) == 1:
+            even(drawn)
         cut = ["axis cut" if one.get_ylim()[0] > 0 else "" for one in drawn]
-        entitle(drawn, chosen, ax, common=f"grey: {_percent(confidence)} band, all bars of a panel", own=cut)
+        entitle(
+            drawn,
+            chosen,
+            ax,
+            common=f"grey: {_percent(confidence)} band, all bars of a panel; hatched: outside",
+            own=cut,
+        )
     return returned(drawn)
 
 
@@ -92,7 +106,6 @@ def _draw_histogram(ax: Axes, found: lattices.Histogram) -> None:
         width = found.edges[1] - found.edges[0]
         ax.bar(edges, found.counts[which], width, align="edge", lw=0.3, zorder=2, label="count", **look)
     ax.set(xlim=(0, 1), ylim=_heights(found), xlabel="position of the truth in the output", ylabel="count")
-    ax.xaxis.set_major_formatter("{x:g}")
 
 
 def _heights(found: lattices.Histogram) -> tuple[float, float]:
@@ -102,7 +115,14 @@ def _heights(found: lattices.Histogram) -> tuple[float, float]:
     return bottom, high + 0.08 * (high - bottom)
 
 
-def ecdf(source: Source, f: str | Iterable[str] | None = None, *, confidence: float = 0.95, ax: Any = None) -> Any:
+def ecdf(
+    source: Source,
+    f: str | Iterable[str] | None = None,
+    *,
+    confidence: float = 0.95,
+    figsize: Size = None,
+    ax: Any = None,
+) -> Any:
     """Draw the distribution function of the positions of the truth; the diagonal is calibrated.
 
     Parameters
@@ -115,6 +135,8 @@ def ecdf(source: Source, f: str | Iterable[str] | None = None, *, confidence: fl
     confidence
         Chance that all curves stay in the band if the outputs are calibrated: exact for one curve on the lattice of
         ranks, or of 250 equal cells if there are more ranks or none; by Bonferroni's inequality for several.
+    figsize
+        Width and height of a new figure, in inches.
     ax
         Where to draw.
 
@@ -131,11 +153,16 @@ def ecdf(source: Source, f: str | Iterable[str] | None = None, *, confidence: fl
     >>> len(ax.lines[-1].get_xdata())
     21
     """
-    return _curves(source, f, confidence, ax, difference=0.0, ylabel="share of truths below")
+    return _curves(_POSITIONS, source, f, confidence, figsize, ax)
 
 
 def ecdf_difference(
-    source: Source, f: str | Iterable[str] | None = None, *, confidence: float = 0.95, ax: Any = None
+    source: Source,
+    f: str | Iterable[str] | None = None,
+    *,
+    confidence: float = 0.95,
+    figsize: Size = None,
+    ax: Any = None,
 ) -> Any:
     """Draw the distribution function of the positions of the truth minus the diagonal; zero is calibrated.
 
@@ -144,7 +171,7 @@ def ecdf_difference(
 
     Parameters
     ----------
-    source, f, confidence, ax
+    source, f, confidence, figsize, ax
         As in :func:`ecdf`.
 
     Examples
@@ -155,23 +182,16 @@ def ecdf_difference(
     >>> ax.get_ylabel()
     'excess share of truths below'
     """
-    return _curves(source, f, confidence, ax, difference=1.0, ylabel="excess share of truths below")
-
-
-def _curves(source: Any, f: Any, confidence: float, ax: Any, *, difference: float, ylabel: str) -> Any:
-    chosen = choose(source, f, most=_ALL)
-    # One picture makes one statement: its curves share the error by Bonferroni's rule.
-    each = 1 - (1 - confidence) / len(chosen.columns)
-    found = [lattices.curve(lattices.positions(chosen.column(k)), confidence=each) for k in chosen.columns]
-    with journal():
-        (one,) = panels(ax, 1)
-        draw_curves(one, found, chosen, confidence=confidence, difference=difference)
-        one.set(xlabel="position in the output", ylabel=ylabel)
-    return one
+    return _curves(replace(_POSITIONS, difference=1.0), source, f, confidence, figsize, ax)
 
 
 def coverage_curve(
-    source: Source, f: str | Iterable[str] | None = None, *, confidence: float = 0.95, ax: Any = None
+    source: Source,
+    f: str | Iterable[str] | None = None,
+    *,
+    confidence: float = 0.95,
+    figsize: Size = None,
+    ax: Any = None,
 ) -> Any:
     """Draw how often central intervals contain the truth against how often they should; the diagonal is calibrated.
 
@@ -179,7 +199,7 @@ def coverage_curve(
 
     Parameters
     ----------
-    source, f, ax
+    source, f, figsize, ax
         As in :func:`ecdf`.
     confidence
         Chance that all curves stay in the band if the outputs are calibrated, as in :func:`ecdf`; of the nominal levels
@@ -193,11 +213,16 @@ def coverage_curve(
     >>> [round(float(x), 2) for x in ax.lines[-1].get_xdata()[:3]]
     [0.0, 0.1, 0.2]
     """
-    return _coverage(source, f, confidence, ax, difference=0.0, ylabel="share that contain the truth")
+    return _curves(_INTERVALS, source, f, confidence, figsize, ax)
 
 
 def coverage_difference(
-    source: Source, f: str | Iterable[str] | None = None, *, confidence: float = 0.95, ax: Any = None
+    source: Source,
+    f: str | Iterable[str] | None = None,
+    *,
+    confidence: float = 0.95,
+    figsize: Size = None,
+    ax: Any = None,
 ) -> Any:
     """Draw how much more often central intervals contain the truth than they should; zero is calibrated.
 
@@ -205,7 +230,7 @@ def coverage_difference(
 
     Parameters
     ----------
-    source, f, confidence, ax
+    source, f, confidence, figsize, ax
         As in :func:`coverage_curve`.
 
     Examples
@@ -214,49 +239,83 @@ def coverage_difference(
     >>> rng = np.random.default_rng(1)
     >>> ax = coverage_difference(check_draws(rng.normal(size=200), rng.normal(size=(200, 19))))
     >>> ax.get_ylabel()
-    'excess share that contain the truth'
+    'coverage minus nominal level'
     """
-    return _coverage(source, f, confidence, ax, difference=1.0, ylabel="excess share that contain the truth")
+    return _curves(replace(_INTERVALS, difference=1.0), source, f, confidence, figsize, ax)
 
 
-def _coverage(source: Any, f: Any, confidence: float, ax: Any, *, difference: float, ylabel: str) -> Any:
+@dataclass(frozen=True)
+class _Kind:
+    """A picture of curves: what each test function's is, what the axes say, and how many diagonals are taken off."""
+
+    curve: Callable[[Column, float], Curve]
+    title: str
+    xlabel: str
+    ylabel: str
+    excess: str
+    difference: float = 0.0
+
+
+_POSITIONS = _Kind(
+    lambda column, confidence: lattices.curve(lattices.positions(column), confidence=confidence),
+    "positions of truths in outputs",
+    "position in the output",
+    "share of truths below",
+    "excess share of truths below",
+)
+_INTERVALS = _Kind(
+    lambda column, confidence: lattices.central(column, confidence=confidence),
+    "coverage of central intervals",
+    "nominal level of central intervals",
+    "share that contain the truth",
+    "coverage minus nominal level",
+)
+
+
+def _curves(kind: _Kind, source: Any, f: Any, confidence: float, figsize: Size, ax: Any) -> Any:
     chosen = choose(source, f, most=_ALL)
+    # One picture makes one statement: its curves share the error by Bonferroni's rule.
     each = 1 - (1 - confidence) / len(chosen.columns)
-    found = [lattices.central(chosen.column(k), confidence=each) for k in chosen.columns]
-    with journal():
-        (one,) = panels(ax, 1)
-        draw_curves(one, found, chosen, confidence=confidence, difference=difference)
-        one.set(xlabel="nominal level of central intervals", ylabel=ylabel)
+    found = [kind.curve(chosen.column(k), each) for k in chosen.columns]
+    with journal(ax):
+        (one,) = panels(ax, 1, figsize=figsize)
+        keys = draw_curves(one, found, chosen, difference=kind.difference)
+        one.set(xlabel=kind.xlabel, ylabel=kind.excess if kind.difference else kind.ylabel)
+        settle([one], ax)
+        title = chosen.name(chosen.columns[0]) if len(found) == 1 else kind.title
+        head(one, title, f"{chosen.common_note}; {_said(found, confidence)}", keys)
         if not any(part.points.size for part in found):
             say(one, "one draw has no central interval")
     return one
 
 
-def draw_curves(ax: Axes, found: list[Curve], chosen: Chosen, *, confidence: float, difference: float) -> None:
-    """Draw curves over their bands, minus so many times the diagonal, and say whose they are."""
+def _said(found: list[Curve], confidence: float) -> str:
+    """Say what is grey, and of several curves how many leave it."""
+    band = f"grey: {_percent(confidence)} band"
+    if len(found) == 1:
+        return band
+    many = sum(bool(part.outside.any()) for part in found)
+    out = f"{many} of {len(found)} outside" if many else "none outside"
+    return f"{band}, all curves; {out}"
+
+
+def draw_curves(ax: Axes, found: list[Curve], chosen: Chosen, *, difference: float) -> list[tuple[Any, str]]:
+    """Draw curves over their bands, minus so many times the diagonal, and return those that have a name."""
     ax.plot([0, 1], [0, 1 - difference], color="0.35", lw=0.8, zorder=1)
     draw_bands(ax, found, difference)
     named = _named(found)
     others = [part for j, part in enumerate(found) if j not in named]
-    handles = [
-        (_draw_curve(ax, found[j], look, difference), plain(chosen.name(chosen.columns[j])))
-        for look, j in enumerate(named)
+    keys = [
+        (_draw_curve(ax, found[j], look, difference), chosen.name(chosen.columns[j])) for look, j in enumerate(named)
     ]
     if others:
-        handles.append(
-            (_draw_others(ax, others, difference), f"{len(others)} {'others' if named else 'test functions'}")
-        )
+        keys.append((_draw_others(ax, others, difference), f"{len(others)} others"))
     ax.set_xlim(0, 1)
     # A difference has no limits of its own and is scaled to what is drawn.
     if not difference:
         ax.set_ylim(0, 1)
-    alone = len(found) == 1
-    title = chosen.name(chosen.columns[0]) if alone else f"{len(found)} test functions"
-    out = f"; {_outside(found)}" if len(found) > CURVES else ""
-    band = f"grey: {_percent(confidence)} band" + ("" if alone else ", all curves")
-    head(ax, title, f"{chosen.common_note}; {band}{out}")
     # A single curve has its name in the title, and grey curves alone have no names.
-    legend(ax, [] if alone or not named else handles)
+    return keys if named and len(found) > 1 else []
 
 
 def _named(found: list[Curve]) -> list[int]:
@@ -265,11 +324,6 @@ def _named(found: list[Curve]) -> list[int]:
         return list(range(len(found)))
     outside = [j for j, part in enumerate(found) if part.outside.any()]
     return sorted(sorted(outside, key=lambda j: found[j].excess, reverse=True)[:CURVES])
-
-
-def _outside(found: list[Curve]) -> str:
-    many = sum(bool(part.outside.any()) for part in found)
-    return f"{many or 'none'} outside"
 
 
 def _draw_others(ax: Axes, others: list[Curve], difference: float) -> Any:

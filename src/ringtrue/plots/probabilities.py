@@ -14,8 +14,9 @@ from ..judgement.outcomes import Outcomes, outcomes_of
 from ..judgement.probabilities import ProbabilityResult
 from ..statistics.effects.reliability import Corp, consistency_band, corp
 from ..streams import Streams
+from .headers import heads, settle
 from .selection import Source, choose
-from .style import COLOURS, NULL, PANELS, head, journal, only_one, panels, returned
+from .style import COLOURS, NULL, PANELS, Size, journal, only_one, panels, returned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,13 +43,16 @@ def reliability(
     f: str | Iterable[str] | None = None,
     *,
     level: float = 0.9,
+    figsize: Size = None,
     ax: Any = None,
 ) -> Any:
     """Draw how often outcomes came against the probability that was reported; the diagonal is calibrated.
 
     The curve is the increasing one that fits outcomes best (isotonic regression, "CORP"), so that there are no bins to
     choose. Flatter than the diagonal is too sure, steeper not sure enough, above it too low, below it too high. Where
-    it leaves the band it is drawn thick. Bars show how often each probability was reported.
+    it leaves the band it is drawn thick. Bars show how often each probability was reported. The small print has the
+    parts of the mean Brier score MCB - DSC + UNC: miscalibration (and what of it is beyond chance), discrimination,
+    and the uncertainty of the outcome itself.
 
     Parameters
     ----------
@@ -59,6 +63,8 @@ def reliability(
         Names of these test functions; left out, all of them, at most twelve panels.
     level
         Chance that the curve of right probabilities stays in the band, at each probability on its own.
+    figsize
+        Width and height of a new figure, in inches.
     ax
         Where to draw: Axes, one for each panel.
 
@@ -72,10 +78,12 @@ def reliability(
     """
     cases = _cases(source, f)[: 1 if only_one(ax) else PANELS]
     found = [_diagram(name, outcomes, level, k) for k, (name, outcomes) in enumerate(cases)]
-    with journal():
-        drawn = panels(ax, len(found), height=2.9)
+    with journal(ax):
+        drawn = panels(ax, len(found), figsize=figsize, height=3.2)
         for one, diagram in zip(drawn, found, strict=True):
-            _draw(one, diagram, level)
+            _draw(one, diagram)
+        settle(drawn, ax)
+        heads(drawn, [diagram.name for diagram in found], [_note(diagram, level) for diagram in found])
     return returned(drawn)
 
 
@@ -103,7 +111,7 @@ def _diagram(name: str, outcomes: Outcomes, level: float, k: int) -> _Diagram:
     return _Diagram(name, outcomes, scores, np.interp(here, at, low), np.interp(here, at, high))
 
 
-def _draw(ax: Axes, found: _Diagram, level: float) -> None:
+def _draw(ax: Axes, found: _Diagram) -> None:
     at, curve = found.scores.probability, found.scores.curve
     ax.plot([0, 1], [0, 1], color="0.15", lw=0.7, ls="--", zorder=2)
     ax.fill_between(at, found.low, found.high, color=NULL, alpha=0.45, lw=0, label="band", zorder=1)
@@ -122,9 +130,6 @@ def _draw(ax: Axes, found: _Diagram, level: float) -> None:
         xlabel="share among truth and draws" if drawn else "reported probability",
         ylabel="share that came",
     )
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.yaxis.set_major_formatter("{x:g}")
-    _note(ax, found, level)
 
 
 def _bars(ax: Axes, probability: Any) -> None:
@@ -134,16 +139,15 @@ def _bars(ax: Axes, probability: Any) -> None:
     ax.bar(edges[:-1], heights, np.diff(edges), align="edge", fc=COLOURS[5], ec="white", lw=0.4, alpha=0.8, zorder=1.5)
 
 
-def _note(ax: Axes, found: _Diagram, level: float) -> None:
+def _note(found: _Diagram, level: float) -> str:
+    """Say n, what is grey, and the parts of the Brier score, of which the diagram shows the first."""
     scores = found.scores
-    head(ax, found.name, f"n = {len(found.outcomes.outcome)}; grey: {100 * level:g} % band at each place")
-    lines = [
+    parts = (
         f"MCB {scores.miscalibration:.4f} ({scores.excess:+.4f})",
         f"DSC {scores.discrimination:.4f}",
         f"UNC {scores.uncertainty:.4f}",
-    ]
-    text = ax.text(0.03, 0.97, "\n".join(lines), transform=ax.transAxes, va="top", fontsize=6, color="0.25", zorder=6)
-    text.set_parse_math(False)
+    )
+    return f"n = {len(found.outcomes.outcome)}; grey: {100 * level:g} % band; {', '.join(parts)}"
 
 
 def has_diagrams(source: Source, names: Sequence[str]) -> bool:

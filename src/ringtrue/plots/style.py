@@ -6,7 +6,7 @@ matplotlib is imported when something is drawn, never before.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,9 @@ from ..errors import InvalidStudy, RingtrueError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+#: Width and height of a figure in inches, or none for ours.
+Size = tuple[float, float] | None
 
 #: Colours of Okabe and Ito, which people with any colour vision can tell apart; the first four also in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -30,58 +33,90 @@ POINTS = 1000
 #: Panels that are drawn if no test function is named.
 PANELS = 12
 #: Letters of a name before its middle is cut out.
-_LETTERS = 36
-#: Letters of a title that fit an inch.
-_PER_INCH = 15
+LETTERS = 36
+#: The size of type, in points, that figures of ours are made for.
+TYPE = 8.5
 
-_SETTINGS: dict[str, Any] = {
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.labelsize": 8,
-    "legend.fontsize": 7,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
+#: What a figure looks like where the user has set nothing else. Sizes of type follow "font.size".
+_PREFERRED: dict[str, Any] = {
+    "font.size": TYPE,
+    "axes.titlesize": "medium",
+    "axes.labelsize": "medium",
+    "legend.fontsize": "small",
+    "xtick.labelsize": "small",
+    "ytick.labelsize": "small",
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.linewidth": 0.6,
     "lines.linewidth": 1.2,
     "lines.markersize": 3.5,
     "legend.frameon": False,
-    "figure.constrained_layout.use": True,
     "figure.dpi": 150,
     "savefig.dpi": 300,
-    "svg.hashsalt": "ringtrue",
-    # A name is not TeX.
-    "text.usetex": False,
 }
+#: What our own figures cannot do without: room for all that is written, and the same file for the same picture.
+_OURS: dict[str, Any] = {
+    "figure.autolayout": False,
+    "figure.constrained_layout.use": True,
+    "svg.hashsalt": "ringtrue",
+}
+#: A name is not TeX.
+_NAMES: dict[str, Any] = {"text.usetex": False}
 
 
 @contextmanager
-def journal() -> Iterator[None]:
-    """Use the style of the figures inside the block, and leave the user's settings as they were."""
+def journal(ax: Any = None) -> Iterator[None]:
+    """Use the style of the figures inside the block; what the user has set stays, there and afterwards.
+
+    On Axes of the user's, whose type has a size already, everything is the user's.
+    """
     try:
         import matplotlib as mpl
     except ImportError:
         raise RingtrueError("plots need matplotlib; run: pip install 'ringtrue[plot]'") from None
-    with mpl.rc_context(_SETTINGS):  # type: ignore[arg-type]
+    settings = dict(_NAMES)
+    if ax is None:
+        now: dict[Any, Any] = dict(mpl.rcParams)
+        usual: dict[Any, Any] = dict(mpl.rcParamsDefault)
+        settings |= _OURS | {key: value for key, value in _PREFERRED.items() if now[key] == usual[key]}
+    with mpl.rc_context(settings):  # type: ignore[arg-type]
         yield
 
 
-def footnote(figure: Any, text: str, *, y: float = 0.005) -> None:
-    """Write n, seed or time in small type at the bottom of a figure, or below it (y < 0)."""
-    figure.text(0.995, y, text, ha="right", va="bottom" if y > 0 else "top", fontsize=6, color="0.4")
+def footnote(figure: Any, text: str) -> None:
+    """Write n and seed in small type at the bottom of a figure."""
+    figure.text(0.995, 0.005, text, ha="right", va="bottom", fontsize="small", color="0.35")
 
 
-def panels(ax: Any, count: int, *, width: float = 2.6, height: float = 2.2) -> list[Axes]:
+def panels(ax: Any, count: int, *, figsize: Size = None, width: float = 2.6, height: float = 2.2) -> list[Axes]:
     """Return as many Axes as asked for: the user's, or those of a new figure."""
     if ax is None:
-        return _new_panels(count, width, height)
+        return _new_panels(count, width, height, figsize)
+    need_no_size(figsize, "ax")
     given = [ax] if _is_axes(ax) else list(np.ravel(np.asarray(ax, object)))
     if not all(_is_axes(one) for one in given):
         raise TypeError(f"ax must be matplotlib Axes, or several in an array, but {type(ax).__name__} arrived.")
     if len(given) != count:
         raise InvalidStudy(f"ax must hold {count} Axes, one for each panel, but {len(given)} arrived; see f=.")
     return given
+
+
+def need_no_size(figsize: Size, given: str) -> None:
+    """Refuse a size for a figure that is there already."""
+    if figsize is not None:
+        raise InvalidStudy(f"figsize is the size of a new figure, but {given} arrived with it; pass one of the two.")
+
+
+def inches(figsize: Size, width: float, height: float) -> tuple[float, float]:
+    """Return the size of a new figure: the one asked for, the user's setting, or ours, larger for larger type."""
+    import matplotlib as mpl
+
+    if figsize is not None:
+        return figsize
+    if mpl.rcParams["figure.figsize"] != mpl.rcParamsDefault["figure.figsize"]:
+        return tuple(mpl.rcParams["figure.figsize"])
+    scale = mpl.rcParams["font.size"] / TYPE
+    return scale * width, scale * height
 
 
 def _is_axes(one: Any) -> bool:
@@ -95,13 +130,14 @@ def only_one(ax: Any) -> bool:
     return ax is not None and not isinstance(ax, (Sequence, np.ndarray))
 
 
-def _new_panels(count: int, width: float, height: float) -> list[Axes]:
+def _new_panels(count: int, width: float, height: float, figsize: Size) -> list[Axes]:
     import matplotlib.pyplot as plt
 
     across = _across(count)
     down = math.ceil(count / across)
     size = 1.3 if count == 1 else 0.75 if across > 3 else 1.0
-    figure, grid = plt.subplots(down, across, figsize=(size * width * across, size * height * down), squeeze=False)
+    whole = inches(figsize, size * width * across, size * height * down)
+    figure, grid = plt.subplots(down, across, figsize=whole, squeeze=False)
     cells = list(grid.ravel())
     for spare in cells[count:]:
         figure.delaxes(spare)
@@ -122,7 +158,7 @@ def returned(drawn: Sequence[Axes]) -> Any:
     return array
 
 
-def plain(text: Any, *, most: int = _LETTERS) -> str:
+def plain(text: Any, *, most: int = LETTERS) -> str:
     """Return a name as one line that the font can show; what it cannot show becomes a square.
 
     Draw it with ``parse_math=False``: a dollar sign in a name is a dollar sign.
@@ -151,32 +187,9 @@ def _has_glyph(code: int, families: tuple[str, ...]) -> bool:
     return any(get_font(findfont(FontProperties(family=[one]))).get_char_index(code) for one in families)
 
 
-def head(ax: Axes, title: str, note: str = "") -> None:
-    """Write a title as long as there is room for, and n and M in small type below it."""
-    inches = ax.bbox.width / ax.get_figure(root=True).dpi  # type: ignore[union-attr]
-    room = min(max(int(_PER_INCH * inches), 12), _LETTERS)
-    ax.set_title(plain(title, most=room), loc="left", pad=11 if note else None, parse_math=False)
-    if note:
-        small = ax.annotate(note, (0, 1), xytext=(0, 3), xycoords="axes fraction", textcoords="offset points")
-        small.set(fontsize=6, color="0.35", va="bottom", parse_math=False)
-        small.set_in_layout(False)  # a long note must not squeeze the panel
-
-
 def say(ax: Axes, text: str) -> None:
     """Write why there is nothing to see."""
-    ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", fontsize=7, color="0.35", wrap=True)
-
-
-def legend(ax: Axes, handles: Iterable[tuple[Any, str]], **where: Any) -> None:
-    """Add a legend whose labels are any text, underscores and dollar signs included."""
-    pairs = list(handles)
-    if not pairs:
-        return
-    # matplotlib hides labels that start with an underscore, so the text is put in afterwards.
-    look = {"frameon": True, "framealpha": 0.8, "edgecolor": "none", "loc": "best", **where}
-    made = ax.legend([handle for handle, _ in pairs], ["x"] * len(pairs), **look)
-    for text, (_, label) in zip(made.get_texts(), pairs, strict=True):
-        text.set(text=label, parse_math=False)
+    ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", fontsize="small", color="0.35", wrap=True)
 
 
 def thinned(most: int, *values: Any) -> Any:

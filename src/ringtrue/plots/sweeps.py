@@ -10,14 +10,17 @@ import numpy as np
 
 from ..errors import InvalidStudy
 from ..statistics.effects import Interval
+from .headers import Keys, heads, settle
 from .intervals import USUAL, as_rows, axis_limits, by_measure, filtered, show_log_ticks
-from .style import COLOURS, MARKERS, STYLES, head, journal, legend, panels, plain, returned
+from .style import COLOURS, MARKERS, STYLES, Size, journal, panels, plain, returned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: Lines of a panel.
 MOST_LINES = 6
+#: What an axis says of which nobody said what it is.
+_UNNAMED = "setting"
 
 
 def sweep_lines(
@@ -26,6 +29,7 @@ def sweep_lines(
     measure: str | Iterable[str] | None = None,
     f: str | Iterable[str] | None = None,
     xlabel: str = "",
+    figsize: Size = None,
     ax: Any = None,
 ) -> Any:
     """Draw how measures change along a sweep, a panel for every measure and a line for every test function.
@@ -39,7 +43,9 @@ def sweep_lines(
         Names of measures and test functions; left out, spread, bias and coverage of all (or all measures, if there
         are none of these), at most six lines.
     xlabel
-        What was varied.
+        What was varied; left out, what the function that builds the studies of a Sweep calls it.
+    figsize
+        Width and height of a new figure, in inches.
     ax
         Where to draw: Axes, one for each measure.
 
@@ -61,22 +67,35 @@ def sweep_lines(
         raise InvalidStudy("every row of a sweep must have an x, but some have none; forest draws rows without.")
     usual = [row for row in rows if row.name in USUAL]
     names = by_measure(usual if usual and measure is None else rows)
-    with journal():
-        drawn = panels(ax, len(names))
+    with journal(ax):
+        drawn = panels(ax, len(names), figsize=figsize)
+        keys, counts = [], {}
         for one, name in zip(drawn, names, strict=True):
-            _draw_sweep(one, {key: [row for row in some if row.name == name] for key, some in lines.items()}, name)
-            one.set_xlabel(plain(xlabel), parse_math=False)
+            some = {key: [row for row in every if row.name == name] for key, every in lines.items()}
+            keys.append(_draw_sweep(one, some, name))
+            counts[name] = len({(key, row.f) for key, rows in some.items() for row in rows})
+            one.set_xlabel(plain(xlabel or _varied(swept)), parse_math=False)
+        settle(drawn, ax)
+        notes = [f"{MOST_LINES} of {many} lines" if many > MOST_LINES else "" for many in counts.values()]
+        heads(drawn, list(names), notes, [pairs if len(pairs) > 1 else () for pairs in keys])
     return returned(drawn)
 
 
-def _draw_sweep(ax: Axes, swept: Mapping[str, list[Interval]], measure: str) -> None:
+def _varied(swept: Mapping[str, Any]) -> str:
+    """Return what was varied, if all sweeps call it the same."""
+    names = {getattr(one, "varied", "") for one in swept.values()}
+    return names.pop() or _UNNAMED if len(names) == 1 else _UNNAMED
+
+
+def _draw_sweep(ax: Axes, swept: Mapping[str, list[Interval]], measure: str) -> Keys:
+    """Draw one measure, and return what its lines mean."""
     rows = [row for some in swept.values() for row in some]
     lines = list(dict.fromkeys((name, row.f) for name, some in swept.items() for row in some))
     places = _places(ax, rows)
     low, high = axis_limits(rows, measure)
     for ideal in {row.ideal for row in rows if math.isfinite(row.ideal)}:
         ax.axhline(ideal, color="0.35", lw=0.8, zorder=0)
-    handles = [
+    keys = [
         (_draw_line(ax, [r for r in swept[name] if r.f == f], places, j, (low, high)), _line_name((name, f), lines))
         for j, (name, f) in enumerate(lines[:MOST_LINES])
     ]
@@ -84,8 +103,7 @@ def _draw_sweep(ax: Axes, swept: Mapping[str, list[Interval]], measure: str) -> 
         ax.set_yscale("log")
         show_log_ticks(ax.yaxis, low, high)
     ax.set(ylim=(low, high), ylabel={"spread": "spread factor", "bias": "bias, in reported sds"}.get(measure, measure))
-    head(ax, measure, f"{MOST_LINES} of {len(lines)} lines" if len(lines) > MOST_LINES else "")
-    legend(ax, handles if len(lines) > 1 else [])
+    return keys
 
 
 def _places(ax: Axes, rows: list[Interval]) -> dict[Any, float]:

@@ -72,8 +72,9 @@ MEANINGS = {
 }
 
 
-#: Embeddings, overrides and isolates of Unicode's bidirectional algorithm.
-_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+#: Control characters but tab and line end; marks, embeddings, overrides and isolates of Unicode's bidirectional
+#: algorithm; separators of lines and paragraphs; and a mark that has no width.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
 @dataclass(frozen=True)
@@ -119,16 +120,20 @@ def short(text: str, most: int = _NAME) -> str:
 
 
 def spelled(text: str) -> str:
-    r"""Return text in which letters that turn the direction of what follows, or that no file can hold, are spelled out.
+    r"""Return text in which letters that nobody sees, or that no file can hold, are spelled out.
 
-    Otherwise the name of one test function could reverse a verdict.
+    Otherwise the name of one test function could reverse a verdict, and two names could look the same.
 
     Examples
     --------
-    >>> spelled("a\u202eb")
-    'a\\u202eb'
+    >>> spelled("a\u202eb\x07")
+    'a\\u202eb\\x07'
     """
-    return _TURNING.sub(lambda found: f"\\u{ord(found[0]):04x}", clean(text))
+    return _UNSEEN.sub(lambda found: _code(ord(found[0])), clean(text))
+
+
+def _code(letter: int) -> str:
+    return f"\\x{letter:02x}" if letter < 256 else f"\\u{letter:04x}"
 
 
 def advice(result: Result) -> list[str]:

@@ -23,12 +23,13 @@ from ..judgement.groups import one_of_each
 from ..judgement.outcomes import outcomes_of
 from ..judgement.result import Result
 from ..judgement.summary import ranked
+from ..plots.selection import AVERAGED, accusation, choose
 from ..plots.style import journal
 from .content import PICTURED, short, spelled
 
 #: Inches; a page has room for three side by side, a phone for one.
-_SIZE, _WIDE = (3.3, 2.6), 4.4
-_MARGINS = {"left": 0.2, "right": 0.97, "bottom": 0.17, "top": 0.87}
+_SIZE, _WIDE = (3.3, 2.8), 4.4
+_MARGINS = {"left": 0.2, "right": 0.97, "bottom": 0.17, "top": 0.8}
 #: Rows of the caterpillar.
 _ROWS = 40
 #: Text stays text: smaller, and any browser has fonts for it.
@@ -119,6 +120,18 @@ def overview(result: Result) -> list[Picture]:
         if known:
             found.append(_picture(kind, result, ran.functions[known[0]].name, mark="all"))
     return [*over_time(result), *found] if result.look.anytime else found
+
+
+def leading(result: Result) -> list[Picture]:
+    """Return the picture of the level that rejects, if it is not one of positions: the outputs averaged over data."""
+    row = accusation(result)
+    if row is None or row.level not in AVERAGED:
+        return []
+    chosen = choose(result, None, most=1, by=AVERAGED)
+    # A joint test names no test function; the worst of them stands for it.
+    known = [function.name for function in result.replicates.functions]
+    name = row.f if row.f in known else chosen.name(chosen.columns[0])
+    return [_picture("data_averaged", result, name, mark="first")]
 
 
 def over_time(result: Result) -> list[Picture]:
@@ -237,7 +250,7 @@ def _say(root: ElementTree.Element, mark: str, words: Words) -> None:
 
 def printable(text: str) -> str:
     """Return text without what XML cannot hold."""
-    return "".join(letter if letter >= " " else " " for letter in spelled(text))
+    return " ".join(spelled(text).split())
 
 
 def _local(name: str) -> str:

@@ -98,6 +98,7 @@ def render(result: Result, plain: dict[str, Any], *, twin: str, details: content
         tests=content.tests(result),
         rows=content.ROWS,
         printed=content.PRINTED,
+        leading=figures.leading(result),
         panels=figures.panels(result),
         overview=figures.overview(result),
         fits=content.fits(result),
@@ -128,15 +129,20 @@ def template(name: str) -> Template:
 
 
 def of_verdict(result: Result) -> dict[str, Any]:
-    """Return what the box of a verdict needs: its title, its word among styles, and its sentences."""
+    """Return what the box of a verdict needs: its title, its word among styles, what stands beside it, sentences."""
     word = result.verdict.name.lower().replace("_", "-")
-    return {"title": _TITLES[result.verdict], "word": word, "sentences": _sentences(result)}
+    aside, sentences = _told(result)
+    return {"title": _TITLES[result.verdict], "word": word, "aside": aside, "sentences": sentences}
 
 
-def _sentences(result: Result) -> list[str]:
-    """Return the lines of the sentence; the verdict's word stands above it already."""
-    lines = [content.short(line, 2000) for line in result.sentence.splitlines()]
-    return [line for line in lines if line]
+def _told(result: Result) -> tuple[str, list[str]]:
+    """Return the level and p-value for the head of the box, and the sentence without the verdict's word."""
+    lines = [content.short(line, 2000) for line in result.sentence.splitlines() if line]
+    head, _, rest = lines[0].partition(": ")
+    word = result.verdict.words.upper()
+    if not head.startswith(word):
+        return "", lines
+    return head.removeprefix(word).strip(), [rest, *lines[1:]]
 
 
 def _finalised(value: Any) -> Any:
