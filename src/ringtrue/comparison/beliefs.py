@@ -19,6 +19,7 @@ from ..judgement.text import counted, format_p, table
 from ..judgement.verdict import Verdict
 from ..question.study import Study, StudySettings, as_study, need_known
 from ..replicates.record import Replicates
+from ..terminal import one_line
 from .shared import noted, own_store
 
 #: Names that a sentence lists; a table has them all.
@@ -87,7 +88,7 @@ class OverBeliefs:
             p, adjusted = (f"{x:.2g}" for x in (result.pvalue, self.adjusted(name)))
             cells.append((name, self.verdicts[name].words, p, adjusted, str(ran.n), str(ran.lost)))
         foot = f"alpha = {self.alpha:g}, over all beliefs; adjusted: times {len(self.results)}"
-        return "\n\n".join([self.sentence, table(cells, right={2, 3, 4, 5}), foot])
+        return "\n\n".join([one_line(self.sentence), table(cells, right={2, 3, 4, 5}), foot])
 
     def __repr__(self) -> str:
         return f"OverBeliefs({self.verdict.name}, {format_p(self.pvalue)}, {counted(len(self.results), 'belief')})"

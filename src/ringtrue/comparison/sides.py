@@ -20,6 +20,7 @@ from ..question.study import Study, StudySettings, as_study, need_known
 from ..replicates.record import Replicates
 from ..statistics.arguments import need_fraction
 from ..statistics.effects import Interval
+from ..terminal import one_line, printable
 from .ranking import apart, best_of, divergence
 from .rows import MEASURES, differences_of, divergence_difference, joint_difference, joint_row, rows_of
 from .sentences import sentence_of
@@ -81,10 +82,10 @@ class Comparison:
             (" - ".join(r.of), r.f, r.name, f"{r.estimate:.3g}", ends(r), "*" if r.clear else "")
             for r in self.differences
         ]
-        blocks = [self.sentence, _verdicts(self.results), table(cells, right={3, 5})]
+        blocks = [one_line(self.sentence), _verdicts(self.results), table(cells, right={3, 5})]
         if self.differences:
             blocks.append(table(pairs, right={3}))
-        return "\n\n".join([*blocks, _FOOT])
+        return printable("\n\n".join([*blocks, _FOOT]))
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.results)}; best: {', '.join(self.best)})"

@@ -17,6 +17,7 @@ from ..errors import InvalidStudy
 from ..replicates.record import OF_DATA, Replicates
 from ..statistics import combining, conditional
 from ..statistics.effects.intervals import student
+from ..terminal import one_line
 from ..values import Floats
 from . import groups
 from .column import Column, strong_columns
@@ -140,7 +141,7 @@ class Local:
         )
 
     def __str__(self) -> str:
-        return self.sentence
+        return one_line(self.sentence)
 
 
 def local(replicates: Replicates, f: str, summary: str, *, confidence: float = 0.95) -> Local:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidStudy
 from ..replicates.record import DIAGNOSTIC, OF_CHAINS, Failure, Replicates
 from ..statistics.separation import Border, Direction, border, direction
+from ..terminal import printable
 from ..values import Floats
 from . import chains, inputs, measures
 from .column import columns_of
@@ -162,7 +163,7 @@ class Diagnostics:
         parts = ["\n".join(texts), lines_table(self.lines)]
         if self.verdicts:
             parts += [verdicts_table(self.verdicts), fill(meaning(self.verdicts), 110)]
-        return "\n\n".join(parts)
+        return printable("\n\n".join(parts))
 
 
 def meaning(rows: Sequence[Judged]) -> str:

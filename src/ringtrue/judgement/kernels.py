@@ -21,6 +21,7 @@ from ..replicates.kernels import FRESH, KernelTrial, Moved
 from ..statistics import combining, drift, uniformity
 from ..statistics.swaps import pooled_scores
 from ..streams import Streams
+from ..terminal import one_line, printable
 from ..values import Floats
 from .judging import need_settings
 from .levels import ADDED
@@ -134,7 +135,7 @@ class KernelResult:
             f"{slowest} had the largest correlation with where it was, {number(self.correlations[slowest])}.",
         ]
         footer = "\n".join(lines)
-        return f"{self.sentence}\n\n{table(cells, right={3, 5, 6})}\n{footer}"
+        return printable(f"{one_line(self.sentence)}\n\n{table(cells, right={3, 5, 6})}\n{footer}")
 
     def _repr_html_(self) -> str:
         head, _, rest = str(self).partition("\n\n")

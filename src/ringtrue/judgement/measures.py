@@ -26,6 +26,7 @@ from ..statistics.effects.deviations import largest, norm_interval
 from ..statistics.effects.intervals import clopper_pearson
 from ..statistics.effects.spread import HUGE
 from ..statistics.groups import grouped_distance, grouped_share, grouped_spreads_and_biases
+from ..terminal import printable
 from ..values import Floats
 from . import averages, chains, groups, joint, reliability
 from .column import Column, columns_of, strong_columns
@@ -393,7 +394,7 @@ class Measures:
             ideal = "-" if math.isnan(row.ideal) else f"{row.ideal:.3g}"
             cells.append((row.f, row.name, number(row.estimate, digits), interval, ideal))
         last = f"n = {self.n}" + (f", {self.lost} of them lost" if self.lost else "")
-        return "\n".join([table(cells, right={2, 4}), last, *self.notes])
+        return printable("\n".join([table(cells, right={2, 4}), last, *self.notes]))
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError("Measures is not iterable; use measures.rows, or measures.row(name, f).")

@@ -18,6 +18,7 @@ from ..statistics.effects import Interval
 from ..statistics.effects.reliability import Corp, corp, outcomes_to_certify
 from ..statistics.probabilities import as_classes, as_coins, class_test, posterior
 from ..streams import Streams
+from ..terminal import one_line, printable
 from .levels import TestRow
 from .outcomes import ERROR, Outcomes, unexplained
 from .reliability import STEADY, blurred, sizes
@@ -118,7 +119,8 @@ class ProbabilityResult:
 
     def __str__(self) -> str:
         foot = [f"n = {self.n}, seed = {self.seed}, alpha = {self.alpha:g}", *self._scored(), *self.notes]
-        return "\n\n".join([self.sentence, _tests(self.tests), _sizes(self.measures, self.alpha), "\n".join(foot)])
+        parts = [one_line(self.sentence), _tests(self.tests), _sizes(self.measures, self.alpha), "\n".join(foot)]
+        return printable("\n\n".join(parts))
 
     def _scored(self) -> list[str]:
         return [

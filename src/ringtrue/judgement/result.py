@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from ..errors import InvalidStudy, Miscalibrated
 from ..replicates.record import Failure, Replicates
 from ..statistics.effects import Interval
+from ..terminal import one_line, printable
 from .levels import Evidence, TestRow
 from .looks import Look
 from .text import as_row, cell, counted, decimals, format_p, near, number, plain, table
@@ -299,8 +300,8 @@ class Result:
         tests = [row for row in self.tests if row.f not in hidden]
         sizes = [row for row in self.measures if row.f not in hidden]
         table = measures_table(sizes, self.spent, over_time=self.look.anytime)
-        parts = [self.sentence, tests_table(tests), table, self._footer(len(hidden))]
-        return "\n\n".join(part for part in parts if part)
+        parts = [one_line(self.sentence), tests_table(tests), table, self._footer(len(hidden))]
+        return printable("\n\n".join(part for part in parts if part))
 
     def _hidden(self) -> set[str]:
         """Return the test functions that a table leaves out: thousands of rows are read by nobody."""
@@ -339,7 +340,7 @@ class Result:
             lines.append(str(self.resolution))
         for cause, count, failure in self.replicates.causes():
             again = self.replicates.replay_of(failure)
-            lines.append(f"lost {counted(count, 'replicate')}: {cause}{f'; see {again}' if again else ''}")
+            lines.append(one_line(f"lost {counted(count, 'replicate')}: {cause}{f'; see {again}' if again else ''}"))
         return "\n".join([*lines, *self.notes])
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from ..statistics.effects import Interval
+from ..terminal import one_line
 
 #: Decimals of a number, at most.
 _MOST = 6
@@ -120,6 +121,7 @@ def near(x: float, ideal: float) -> str:
 
 def table(cells: Sequence[tuple[str, ...]], *, right: Collection[int] = ()) -> str:
     """Return rows of cells as text in columns, the first row as its head; some columns flush right."""
+    cells = [tuple(map(one_line, row)) for row in cells]
     widths = [max(len(row[j]) for row in cells) for j in range(len(cells[0]))]
     lines = []
     for row in cells:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..functions import BestOf, Sees
+from ..terminal import one_line
 from ..values import Floats, Ints
 
 #: Arrays under this name are truths and draws that were to be kept: large, and of no use to a judgement.
@@ -307,7 +308,7 @@ class Replicates:
         raise TypeError("Replicates is not iterable; use its attributes u, z, rank, draws, failures.")
 
     def __repr__(self) -> str:
-        names = ", ".join(function.name for function in self.functions)
+        names = one_line(", ".join(function.name for function in self.functions))
         return f"Replicates(n={self.n}, f=[{names}], failures={len(self.failures)}, seed={self.seed})"
 
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from ..distributions import Draws
 from ..errors import InvalidStudy, NoRoute, ReplicateFailed
-from ..functions import printable
 from ..question.study import Question, Study, at_least
 from ..streams import Streams
+from ..terminal import one_line
 from ..values import copied, stack_values, take
 from .block import Block
 from .record import KEPT, Asked, Failure, Gathering, Header, Replicates, rows_of
@@ -56,7 +56,7 @@ class Outcome:
 
 def header_of(question: Question) -> Header:
     """Return what a judgement needs to know of a question."""
-    functions = tuple(Asked(printable(f.name), f.kind, f.sees) for f in question.functions)
+    functions = tuple(Asked(one_line(f.name), f.kind, f.sees) for f in question.functions)
     return Header(
         functions,
         question.seed,
