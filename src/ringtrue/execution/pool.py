@@ -21,11 +21,15 @@ from multiprocessing.context import SpawnProcess
 from queue import SimpleQueue
 from typing import Any
 
-from ..errors import RingtrueError
+from ..errors import InvalidStudy, RingtrueError
 from .tasks import Job, do, known_job, packed
 
 #: Variables by which numeric libraries are told how many threads to start.
 _THREADS = tuple(f"{name}_NUM_THREADS" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "BLIS"))
+
+
+#: Processes of one machine: each has a thread here.
+_MOST = 1000
 
 
 class Died(Exception):
@@ -48,6 +52,11 @@ class Pool:
     blames_all = False
 
     def __init__(self, job: Job, workers: int, timeout: float | None) -> None:
+        if workers > _MOST:
+            raise InvalidStudy(
+                f"workers are processes of this machine, {_MOST} of them at most, but {workers} arrived; more of them "
+                f"need a cluster: pass executor=."
+            )
         self.width, self.timeout = workers, timeout
         self._job = packed(job)
         self._cores = max(1, (os.cpu_count() or 1) // workers)

@@ -7,6 +7,7 @@ know. None of the user's code is in it, so that judging needs none. This module 
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -390,7 +391,7 @@ class Gathering:
                 self._arrays[one.name], self._came[one.name] = self._empty(shape, np.dtype(one.dtype)), []
         whole = {name: self._filled_up(name) for name in self._arrays if self._is_whole(name)}
         if self.header.datasets > 1:  # also of those that were lost
-            whole[GROUP] = np.arange(self.first, self.stop) // self.header.datasets
+            whole[GROUP] = np.arange(self.first, self.stop) // min(self.header.datasets, sys.maxsize)
         empty = np.empty((0, len(self.header.functions)))
         ordered = sorted(self.failures, key=lambda one: one.replicate)
         known = empty if reference is None else reference
