@@ -20,8 +20,12 @@ def _rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
+def _of_draws(name: str) -> Callable[[Any], Any]:
+    return lambda many: uniformity.TESTS[name](RANKS, draws=many)
+
+
 CALLS: dict[str, Callable[[Any], Any]] = {
-    **{f"{name}, draws": lambda many, test=test: test(RANKS, draws=many) for name, test in uniformity.TESTS.items()},
+    **{f"{name}, draws": _of_draws(name) for name in uniformity.TESTS},
     "bins": lambda many: uniformity.binned_chi2(U, bins=many),
     "bins of ranks": lambda many: uniformity.binned_chi2(RANKS, draws=9, bins=many),
     "order": lambda many: uniformity.neyman(U, order=many),
@@ -47,7 +51,7 @@ def _cost(call: Callable[[], Any]) -> int:
     """Return the bytes that a refused call took at most."""
     tracemalloc.start()
     try:
-        with pytest.raises(InvalidStudy, match="must be|at most"):
+        with pytest.raises(InvalidStudy, match=r"must be|at most"):
             call()
         return tracemalloc.get_traced_memory()[1]
     finally:

@@ -210,7 +210,9 @@ def default_family(reference: Any) -> tuple[TestFunction, ...]:
     if len(coordinates) == 1:
         two = np.unique(next(iter(parts.values()))).size <= 2
         return coordinates if two else (*coordinates, distance)
-    return (*coordinates, Linear(whole({k: 1 / s for k, s in scale.items()}), _free("sum", taken), "sum"), distance)
+    # One over the smallest numbers is none.
+    weights = whole({k: 1 / np.maximum(s, np.finfo(float).tiny) for k, s in scale.items()})
+    return (*coordinates, Linear(weights, _free("sum", taken), "sum"), distance)
 
 
 def _free(name: str, taken: Collection[Any]) -> str:

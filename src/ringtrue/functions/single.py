@@ -115,9 +115,10 @@ class Distance:
 def _squares(values: ArrayLike, center: Any, scale: Any) -> Floats:
     """Sum the squared standardised entries over the parameter's axes."""
     axes = np.ndim(center)
-    scaled = (np.asarray(values, float) - center) / scale
-    squares: Floats = np.square(scaled)
-    return squares.sum(axis=tuple(range(-axes, 0))) if axes else squares
+    with np.errstate(over="ignore"):  # what is further than numbers reach is infinitely far
+        scaled = (np.asarray(values, float) - center) / scale
+        squares: Floats = np.square(scaled)
+        return squares.sum(axis=tuple(range(-axes, 0))) if axes else squares
 
 
 @dataclass(frozen=True)
