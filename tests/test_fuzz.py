@@ -36,6 +36,19 @@ def test_a_leak_is_seen() -> None:
 def test_the_smallest_and_the_largest_numbers() -> None:
     """Numbers so small that one over them is none, or so large that their squares are none, are judged in silence."""
     rng = np.random.default_rng(0)
-    for scale in (5e-320, 1e300):
+    for scale in (5e-320, 1e300, 1e307):
         theta, draws = rng.normal(size=(20, 3)) * scale, rng.normal(size=(20, 9, 3)) * scale
         assert rt.check_draws(theta, draws).pvalue > 0
+
+
+def test_infinite_truths_and_the_largest_ones_are_refused_or_judged_in_silence() -> None:
+    """The centre and scale of the default test functions are numbers also where those of the truths are none."""
+    draws = np.random.default_rng(0).normal(size=(20, 9, 2))
+    for truths in (np.full((20, 2), -np.inf), np.full((20, 2), np.finfo(float).max)):
+        assert fuzz.attempt("check_draws", truths, draws, {}, Path())
+
+
+def test_chains_of_no_numbers_are_refused() -> None:
+    """A parameter without entries has chains that cannot be counted from their numbers, and a sentence."""
+    with pytest.raises(rt.errors.InvalidStudy):
+        rt.check_draws(np.zeros((3, 0)), np.zeros((3, 2, 5, 0)), chains=2)

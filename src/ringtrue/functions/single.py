@@ -82,8 +82,9 @@ def _contract(values: ArrayLike, weights: ArrayLike) -> Floats:
     if array.shape[array.ndim - w.ndim :] != w.shape:
         raise ValueError(f"weights of shape {w.shape} do not fit a parameter of shape {array.shape}")
     # In C order a row is summed pairwise in the same way whether it stands alone or among others.
-    terms = np.multiply(array, w, order="C")
-    return np.asarray(terms.reshape(*array.shape[: array.ndim - w.ndim], w.size).sum(axis=-1))
+    with np.errstate(over="ignore"):  # a sum beyond all numbers is infinite
+        terms = np.multiply(array, w, order="C")
+        return np.asarray(terms.reshape(*array.shape[: array.ndim - w.ndim], w.size).sum(axis=-1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -110,9 +110,10 @@ def units(sample: Floats) -> Floats:
     [2.0, inf]
     """
     # Quartiles, since a belief may have no variance; where half of its draws are equal, the mean deviation is left.
-    low, middle, high = np.quantile(sample, [0.25, 0.5, 0.75], axis=0)
-    deviation = np.abs(sample - middle).mean(axis=0)
-    unit = np.where(high > low, high - low, deviation)
+    with np.errstate(over="ignore", invalid="ignore"):  # truths may be infinite, or as large as numbers are
+        low, middle, high = np.quantile(sample, [0.25, 0.5, 0.75], axis=0)
+        deviation = np.abs(sample - middle).mean(axis=0)
+        unit = np.where(high > low, high - low, deviation)
     return np.where(unit > 0, unit, np.inf)
 
 
