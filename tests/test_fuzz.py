@@ -44,8 +44,10 @@ def test_the_smallest_and_the_largest_numbers() -> None:
 def test_infinite_truths_and_the_largest_ones_are_refused_or_judged_in_silence() -> None:
     """The centre and scale of the default test functions are numbers also where those of the truths are none."""
     draws = np.random.default_rng(0).normal(size=(20, 9, 2))
-    for truths in (np.full((20, 2), -np.inf), np.full((20, 2), np.finfo(float).max)):
+    largest = np.finfo(float).max
+    for truths in (np.full((20, 2), -np.inf), np.full((20, 2), largest), np.tile([-np.inf, np.inf], (20, 1))):
         assert fuzz.attempt("check_draws", truths, draws, {}, Path())
+    assert fuzz.attempt("check_draws", draws[:, 0], np.where(draws > 0, largest, -largest), {}, Path())
 
 
 def test_chains_of_no_numbers_are_refused() -> None:

@@ -82,7 +82,7 @@ def _contract(values: ArrayLike, weights: ArrayLike) -> Floats:
     if array.shape[array.ndim - w.ndim :] != w.shape:
         raise ValueError(f"weights of shape {w.shape} do not fit a parameter of shape {array.shape}")
     # In C order a row is summed pairwise in the same way whether it stands alone or among others.
-    with np.errstate(over="ignore"):  # a sum beyond all numbers is infinite
+    with np.errstate(over="ignore", invalid="ignore"):  # a sum beyond all numbers is infinite, of both signs none
         terms = np.multiply(array, w, order="C")
         return np.asarray(terms.reshape(*array.shape[: array.ndim - w.ndim], w.size).sum(axis=-1))
 
