@@ -38,7 +38,7 @@ from .replicates.record import Replicates
 from .report import need_place, report
 from .statistics.planning import plan
 from .statistics.uniformity import TESTS
-from .terminal import one_line, printable
+from .characters import one_line, printable
 
 EXIT_CODES = {Verdict.WITHIN_TOLERANCE: 0, Verdict.MISCALIBRATED: 1, Verdict.INCONCLUSIVE: 2}
 #: Neither a verdict nor click's own 2, which would read as "inconclusive".

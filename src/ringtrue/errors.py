@@ -16,7 +16,7 @@ Every message says what was expected, what arrived and what to do, and can be pr
 This module knows nothing else of the package.
 """
 
-from .terminal import printable
+from .characters import printable
 
 
 class RingtrueError(Exception):

@@ -16,7 +16,7 @@ from numpy.testing import assert_array_equal
 import ringtrue as rt
 from ringtrue import export
 from ringtrue.errors import RingtrueError
-from ringtrue.terminal import one_line
+from ringtrue.characters import one_line
 
 from ..builders import HOSTILE, MANY, failing, hostile, over_confident, replicates
 

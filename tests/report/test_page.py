@@ -18,7 +18,7 @@ from ringtrue.export import document
 from ringtrue.judgement.measures import over_family
 from ringtrue.judgement.verdict import Verdict
 from ringtrue.report import content, figures, page, report
-from ringtrue.terminal import one_line
+from ringtrue.characters import one_line
 
 from .. import builders
 from ..builders import BELIEF, HOSTILE, MANY, calibrated, failing, hostile, noisy, over_confident, single, wide

@@ -19,7 +19,7 @@ from ..judgement.text import counted, format_p, table
 from ..judgement.verdict import Verdict
 from ..question.study import Study, StudySettings, as_study, need_known
 from ..replicates.record import Replicates
-from ..terminal import one_line
+from ..characters import one_line
 from .shared import noted, own_store
 
 #: Names that a sentence lists; a table has them all.

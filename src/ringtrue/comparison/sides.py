@@ -20,7 +20,7 @@ from ..question.study import Study, StudySettings, as_study, need_known
 from ..replicates.record import Replicates
 from ..statistics.arguments import need_fraction
 from ..statistics.effects import Interval
-from ..terminal import one_line, printable
+from ..characters import one_line, printable
 from .ranking import apart, best_of, divergence
 from .rows import MEASURES, differences_of, divergence_difference, joint_difference, joint_row, rows_of
 from .sentences import sentence_of

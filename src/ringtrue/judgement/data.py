@@ -17,7 +17,7 @@ from ..errors import InvalidStudy
 from ..replicates.record import OF_DATA, Replicates
 from ..statistics import combining, conditional
 from ..statistics.effects.intervals import student
-from ..terminal import one_line
+from ..characters import one_line
 from ..values import Floats
 from . import groups
 from .column import Column, strong_columns

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidStudy
 from ..replicates.record import DIAGNOSTIC, OF_CHAINS, Failure, Replicates
 from ..statistics.separation import Border, Direction, border, direction
-from ..terminal import printable
+from ..characters import printable
 from ..values import Floats
 from . import chains, inputs, measures
 from .column import columns_of

@@ -21,7 +21,7 @@ from ..replicates.kernels import FRESH, KernelTrial, Moved
 from ..statistics import combining, drift, uniformity
 from ..statistics.swaps import pooled_scores
 from ..streams import Streams
-from ..terminal import one_line, printable
+from ..characters import one_line, printable
 from ..values import Floats
 from .judging import need_settings
 from .levels import ADDED

@@ -26,7 +26,7 @@ from ..statistics.effects.deviations import largest, norm_interval
 from ..statistics.effects.intervals import clopper_pearson
 from ..statistics.effects.spread import HUGE
 from ..statistics.groups import grouped_distance, grouped_share, grouped_spreads_and_biases
-from ..terminal import printable
+from ..characters import printable
 from ..values import Floats
 from . import averages, chains, groups, joint, reliability
 from .column import Column, columns_of, strong_columns

@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import InvalidStudy
 from ..replicates.record import GROUP, ORDER, Replicates
 from ..statistics.dependence import LAGS, Correlogram, correlogram
-from ..terminal import one_line
+from ..characters import one_line
 from ..values import Floats
 from .column import columns_of
 from .levels import ADDED

@@ -18,7 +18,7 @@ from ..statistics.effects import Interval
 from ..statistics.effects.reliability import Corp, corp, outcomes_to_certify
 from ..statistics.probabilities import as_classes, as_coins, class_test, posterior
 from ..streams import Streams
-from ..terminal import one_line, printable
+from ..characters import one_line, printable
 from .levels import TestRow
 from .outcomes import ERROR, Outcomes, unexplained
 from .reliability import STEADY, blurred, sizes

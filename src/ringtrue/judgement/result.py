@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from ..errors import InvalidStudy, Miscalibrated
 from ..replicates.record import Failure, Replicates
 from ..statistics.effects import Interval
-from ..terminal import one_line, printable
+from ..characters import one_line, printable
 from .levels import Evidence, TestRow
 from .looks import Look
 from .text import as_row, cell, counted, decimals, format_p, near, number, plain, table

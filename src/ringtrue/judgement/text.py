@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from ..statistics.effects import Interval
-from ..terminal import one_line
+from ..characters import one_line
 
 #: Decimals of a number, at most.
 _MOST = 6

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..functions import BestOf, Sees
-from ..terminal import one_line
+from ..characters import one_line
 from ..values import Floats, Ints
 
 #: Arrays under this name are truths and draws that were to be kept: large, and of no use to a judgement.

@@ -20,7 +20,7 @@ from ..distributions import Draws
 from ..errors import InvalidStudy, NoRoute, ReplicateFailed
 from ..question.study import Question, Study, at_least
 from ..streams import Streams
-from ..terminal import one_line
+from ..characters import one_line
 from ..values import copied, stack_values, take
 from .block import Block
 from .record import KEPT, Asked, Failure, Gathering, Header, Replicates, rows_of

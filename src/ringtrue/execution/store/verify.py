@@ -16,7 +16,7 @@ from ...errors import StoreMismatch
 from ...replicates.record import Replicates, join
 from ...replicates.reducers import fields
 from ...replicates.simulate import Outcome
-from ...terminal import printable
+from ...characters import printable
 from .identity import versions
 from .store import Store
 

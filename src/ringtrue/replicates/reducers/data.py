@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidStudy
-from ...terminal import one_line
+from ...characters import one_line
 from ...values import Floats, take
 from ..block import Block
 from ..record import OF_DATA, Field

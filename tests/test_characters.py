@@ -10,7 +10,7 @@ import pytest
 import ringtrue as rt
 from ringtrue.errors import InvalidStudy
 from ringtrue.replicates.record import Failure
-from ringtrue.terminal import one_line, printable
+from ringtrue.characters import one_line, printable
 
 from .builders import BELIEF, noisy, posterior, refusal, replicates
 from .test_cli import _exit
