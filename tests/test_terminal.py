@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 import ringtrue as rt
+from ringtrue.characters import one_line
 from ringtrue.execution.store.store import Standing
 from ringtrue.judgement.looks import Look
 from ringtrue.judgement.watching import Sight, causes, trails
-from ringtrue.terminal import page, printable
+from ringtrue.terminal import page
 
 from .builders import HOSTILE, calibrated, failing, hostile
 
@@ -39,7 +40,7 @@ def test_a_page_says_what_is_known() -> None:
     )
     assert seen.result is not None
     _has(text, f"E = {seen.result.evalue:.3g}, where 20 is enough", f"any time is {seen.result.pvalue:.2g}")
-    assert all(printable(f"{many} {cause}")[:100] in text for cause, many in seen.causes[:5])
+    assert all(one_line(f"{many} {cause}")[:100] in text for cause, many in seen.causes[:5])
     name = next(iter(seen.trails))
     n, spread = seen.trails[name]["spread"][-1]
     _has(text, "intervals hold at all numbers of replicates together", f"\n{n} ", f"({spread.low:.2f} to ")

@@ -7,6 +7,7 @@ Reads a study from a Python file of the user's, runs it, prints, and answers wit
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import runpy
 import signal
@@ -23,6 +24,7 @@ from typing import Any, Literal, NoReturn, Protocol
 import click
 
 from . import __version__, terminal
+from .characters import one_line, printable
 from .errors import InvalidStudy, RingtrueError, StoreError
 from .execution.progress import duration, per_time
 from .execution.runs import run
@@ -395,7 +397,7 @@ def described(store: Store) -> str:
         lines.append(f"judged {counted(len(store.looks), 'time')}: {looked}")
     causes = Counter((failure.stage, failure.error) for failure in store.failures())
     lines.extend(f"  {many} failed in the {stage}: {error}" for (stage, error), many in causes.most_common())
-    return "\n".join(lines)
+    return "\n".join(map(one_line, lines))
 
 
 @contextlib.contextmanager
@@ -441,17 +443,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         cli.main(args=None if arguments is None else list(arguments), prog_name="ringtrue", standalone_mode=False)
     except click.exceptions.Abort as abort:
         # The KeyboardInterrupt behind it says what was saved and how to go on, if a run was interrupted.
-        said = str(abort.__cause__ or "")
+        done = str(abort.__cause__ or "")
         ended = isinstance(abort.__cause__, Terminated)
-        click.echo(f"ringtrue: {'terminated' if ended else 'interrupted'}{f'; {said}' if said else ''}", err=True)
+        kind = "terminated" if ended else "interrupted"
+        click.echo(printable(f"ringtrue: {kind}{f'; {done}' if done else ''}"), err=True)
         # 128 and the number of the signal, as shells report it.
         sys.exit(128 + (signal.SIGTERM if ended else signal.SIGINT))
     except click.ClickException as error:
-        error.show()
+        said = io.StringIO()
+        error.show(said)
+        click.echo(printable(said.getvalue()), err=True, nl=False)
         sys.exit(EXIT_ERROR)
     except (RingtrueError, ValueError) as error:
-        click.echo(f"ringtrue: {error}", err=True)
+        click.echo(f"ringtrue: {printable(str(error))}", err=True)
         sys.exit(EXIT_ERROR)
     except Exception:  # Python's own exit code for it, 1, would read as "miscalibrated"
-        traceback.print_exc()
+        click.echo(printable(traceback.format_exc()), err=True, nl=False)
         sys.exit(EXIT_ERROR)

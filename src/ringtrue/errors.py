@@ -12,13 +12,18 @@
     │   └── StoreDamaged   the file is not what was written; says which replicates, and how to repair it
     └── Miscalibrated      an assertion about calibration did not hold (also an AssertionError)
 
-Every message says what was expected, what arrived and what to do. This module knows nothing else
-of the package.
+Every message says what was expected, what arrived and what to do, and can be printed whatever the names in it are.
+This module knows nothing else of the package.
 """
+
+from .characters import printable
 
 
 class RingtrueError(Exception):
     """Base of every error that is ringtrue's own."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class InvalidStudy(RingtrueError, ValueError):

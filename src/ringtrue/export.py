@@ -37,6 +37,8 @@ FORM = "ringtrue-report-2"
 #: Causes of failures that are written out; the others are counted.
 _CAUSES = 100
 _TESTED = [field.name for field in fields(TestRow)]
+#: What a spreadsheet takes for the beginning of a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 #: Characters of a text that are written out: a traceback may hold a whole array.
 _TEXT = 20_000
 
@@ -213,7 +215,8 @@ def as_text(plain: Mapping[str, Any]) -> str:
 def to_csv(source: Result | Replicates, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
     """Write replicates.csv, diagnostics.csv, and of a Result also tests.csv and measures.csv, into a folder.
 
-    Returns the files.
+    Returns the files. A name that a spreadsheet would take for a formula, since it begins with ``=``, ``+``, ``-``,
+    ``@``, a tab or a new line, has ``'`` before it, which spreadsheets take for "this is text"; numbers stay numbers.
 
     Parameters
     ----------
@@ -333,7 +336,7 @@ def _lines(replicates: Replicates, at_once: int = 10_000) -> Iterator[list[Any]]
 def _csv_text(head: Sequence[str], rows: Iterable[Iterable[Any]]) -> Iterator[str]:
     line = _Line()
     writer = csv.writer(line)
-    writer.writerow(head)
+    writer.writerow([_csv_cell(name) for name in head])
     yield line.text
     for row in rows:
         writer.writerow([_csv_cell(value) for value in row])
@@ -352,7 +355,7 @@ class _Line:
 
 def _csv_cell(value: Any) -> Any:
     if isinstance(value, str):
-        return clean(value)
+        return clean(f"'{value}" if value.startswith(_FORMULA) else value)
     # Only nan differs from itself; np.isnan would refuse what is not a number.
     return "" if value != value else value
 

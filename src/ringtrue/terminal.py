@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import click
 
+from .characters import one_line
 from .execution.progress import duration, per_time
 from .functions import ALL
 from .judgement.anytime import Trail
@@ -68,17 +69,6 @@ def page(seen: Sight | str, *, width: int) -> str:
     width = max(width, _NARROWEST)
     parts = [_wrapped(f"Waiting: {seen.rstrip('.')}.", width)] if isinstance(seen, str) else _parts(seen, width)
     return "\n\n".join("\n".join(lines) for lines in parts if lines)
-
-
-def printable(text: str) -> str:
-    r"""Return text of one line in which whatever is no letter, mark or space is spelled out.
-
-    Examples
-    --------
-    >>> printable("a\x1b[2Jb\u202ec")
-    'a\\x1b[2Jb\\u202ec'
-    """
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def _parts(seen: Sight, width: int) -> list[list[str]]:
@@ -185,12 +175,12 @@ def _fitted(columns: list[tuple[str, ...]], width: int) -> list[str]:
 
 
 def _name(text: str) -> str:
-    return short(printable(text), _NAME)
+    return short(one_line(text), _NAME)
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return [part for line in text.splitlines() for part in textwrap.wrap(printable(line), width)]
+    return [part for line in text.splitlines() for part in textwrap.wrap(one_line(line), width)]
 
 
 def _cut(text: str, width: int) -> str:
-    return short(printable(text), width)
+    return short(one_line(text), width)

@@ -15,10 +15,10 @@ from numpy.testing import assert_array_equal
 
 import ringtrue as rt
 from ringtrue import export
+from ringtrue.characters import one_line
 from ringtrue.errors import RingtrueError
-from ringtrue.functions import printable
 
-from ..builders import HOSTILE, MANY, failing, hostile, over_confident
+from ..builders import HOSTILE, MANY, failing, hostile, over_confident, replicates
 
 # pandas.
 
@@ -173,7 +173,7 @@ def test_json_keeps_hostile_text(tmp_path: Path) -> None:
     """Names survive as text; only what breaks lines, encodings or directions is spelled out."""
     found = _read(export.to_json(hostile(), tmp_path / "x.json"))
     names = [column["name"] for column in found["functions"]]
-    assert names == [printable(name) for name in HOSTILE]
+    assert names == [one_line(name) for name in HOSTILE]
     assert names[:4] == list(HOSTILE[:4])
 
 
@@ -212,7 +212,17 @@ def test_csv_reads_back(tmp_path: Path) -> None:
 
 
 def test_csv_keeps_hostile_names(tmp_path: Path) -> None:
-    """Names with quotes, commas and newlines are one field each."""
+    """Names with quotes, commas and newlines are one field each, but for the quote that makes text of formulas."""
     export.to_csv(hostile(), tmp_path)
-    names = [row["f"] for row in _table(tmp_path / "tests.csv")]
+    names = [row["f"].removeprefix("'") for row in _table(tmp_path / "tests.csv")]
     assert names == [row.f.replace("\udc80", "\\udc80") for row in hostile().tests]
+
+
+def test_csv_cells_are_no_formulas(tmp_path: Path) -> None:
+    """A name that a spreadsheet would compute has a quote before it; negative numbers are numbers as before."""
+    names = ["=1+1", "+1", "-1", "@SUM(1)", "\tx", "\rx", "plain=1"]
+    u = np.random.default_rng(0).random((30, len(names)))
+    export.to_csv(rt.judge(replicates(u, names=names)), tmp_path)
+    rows = _table(tmp_path / "replicates.csv")
+    assert [row["f"] for row in rows[: len(names)]] == [*(f"'{name}" for name in names[:-1]), "plain=1"]
+    assert min(float(row["z"]) for row in rows) < 0

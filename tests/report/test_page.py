@@ -15,9 +15,9 @@ import pytest
 from scipy import special
 
 import ringtrue as rt
+from ringtrue.characters import one_line
 from ringtrue.errors import RingtrueError
 from ringtrue.export import document
-from ringtrue.functions import printable
 from ringtrue.judgement.measures import over_family
 from ringtrue.judgement.verdict import Verdict
 from ringtrue.report import content, figures, page, report
@@ -261,7 +261,7 @@ def test_identifiers_are_unique(example: Callable[[], rt.Result]) -> None:
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_names_are_shown_as_text(name: str) -> None:
     """A name that is HTML, a template or TeX appears as its own letters, control characters spelled out."""
-    shown = " ".join(content.spelled(content.short(printable(name))).split())
+    shown = " ".join(content.spelled(content.short(one_line(name))).split())
     assert shown in _section(_tree(hostile), "measures").words()
 
 

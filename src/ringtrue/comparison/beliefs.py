@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, Unpack
 
+from ..characters import printable
 from ..errors import InvalidStudy, Miscalibrated
 from ..execution.runs import run
 from ..judgement.judging import CheckSettings, judge, need_settings, split
@@ -87,7 +88,7 @@ class OverBeliefs:
             p, adjusted = (f"{x:.2g}" for x in (result.pvalue, self.adjusted(name)))
             cells.append((name, self.verdicts[name].words, p, adjusted, str(ran.n), str(ran.lost)))
         foot = f"alpha = {self.alpha:g}, over all beliefs; adjusted: times {len(self.results)}"
-        return "\n\n".join([self.sentence, table(cells, right={2, 3, 4, 5}), foot])
+        return printable("\n\n".join([self.sentence, table(cells, right={2, 3, 4, 5}), foot]))
 
     def __repr__(self) -> str:
         return f"OverBeliefs({self.verdict.name}, {format_p(self.pvalue)}, {counted(len(self.results), 'belief')})"

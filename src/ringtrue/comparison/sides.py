@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from ..characters import one_line, printable
 from ..errors import InvalidStudy
 from ..execution.runs import run
 from ..functions import ALL
@@ -79,7 +80,7 @@ class Comparison:
     def __str__(self) -> str:
         pairs = [("difference", "divergence", "")]
         pairs += [(" - ".join(r.of), said(r), "*" if r.clear else "") for r in self.differences if r.f == ALL]
-        blocks = [self.sentence, _verdicts(self.results), self._lines()]
+        blocks = [one_line(self.sentence), _verdicts(self.results), self._lines()]
         if len(pairs) > 1:
             blocks.append(table(pairs))
         foot = f"{100 * self.confidence:g} % intervals, all together; *: excludes 0. Every difference: .details()."
@@ -106,10 +107,10 @@ class Comparison:
             (" - ".join(r.of), r.f, r.name, f"{r.estimate:.3g}", ends(r), "*" if r.clear else "")
             for r in self.differences
         ]
-        blocks = [self.sentence, _verdicts(self.results), table(cells, right={3, 5})]
+        blocks = [one_line(self.sentence), _verdicts(self.results), table(cells, right={3, 5})]
         if self.differences:
             blocks.append(table(pairs, right={3}))
-        return Text("\n\n".join([*blocks, _FOOT]))
+        return Text(printable("\n\n".join([*blocks, _FOOT])))
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.results)}; best: {', '.join(self.best)})"

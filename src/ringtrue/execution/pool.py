@@ -12,7 +12,6 @@ import math
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
 from multiprocessing import Pipe, current_process, parent_process, spawn
@@ -21,11 +20,17 @@ from multiprocessing.context import SpawnProcess
 from queue import SimpleQueue
 from typing import Any
 
-from ..errors import RingtrueError
+from ..errors import InvalidStudy, RingtrueError
 from .tasks import Job, do, known_job, packed
 
 #: Variables by which numeric libraries are told how many threads to start.
 _THREADS = tuple(f"{name}_NUM_THREADS" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "BLIS"))
+
+
+#: Parts in which a timeout is waited for, at least.
+_STEPS = 8
+#: Processes of one machine: each has a thread here.
+_MOST = 1000
 
 
 class Died(Exception):
@@ -48,6 +53,11 @@ class Pool:
     blames_all = False
 
     def __init__(self, job: Job, workers: int, timeout: float | None) -> None:
+        if workers > _MOST:
+            raise InvalidStudy(
+                f"workers are processes of this machine, {_MOST} of them at most, but {workers} arrived; more of them "
+                f"need a cluster: pass executor=."
+            )
         self.width, self.timeout = workers, timeout
         self._job = packed(job)
         self._cores = max(1, (os.cpu_count() or 1) // workers)
@@ -163,13 +173,16 @@ class _Worker:
 
     def answer(self, limit: float | None) -> Any:
         """Wait for what the process says next."""
-        end = math.inf if limit is None else time.monotonic() + limit
+        left = math.inf if limit is None else limit
+        # Not one long wait: a process that the dead one has started may keep the pipe open. And time is counted by
+        # what was waited for, not by a clock, which goes on while all of us are stopped or the machine sleeps.
+        step = min(left / _STEPS, 1.0)
         with self._dying():
-            # Not one long wait: a process that the dead one has started may keep the pipe open.
-            while not self.pipe.poll(max(min(end - time.monotonic(), 1.0), 0.0)):
+            while not self.pipe.poll(step):
                 if not self.process.is_alive() and not self.pipe.poll():
                     raise EOFError
-                if time.monotonic() >= end:
+                left -= step
+                if left <= step / 2:
                     raise TimeoutError
             return self.pipe.recv()
 

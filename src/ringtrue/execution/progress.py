@@ -6,6 +6,7 @@ replicates, and nothing of what they are.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from types import TracebackType
@@ -58,8 +59,7 @@ class Progress:
         if interactive():
             self._draw()
         elif time.monotonic() >= self._next:
-            sys.stderr.write(f"ringtrue: {self.text()}\n")
-            sys.stderr.flush()
+            _said(f"ringtrue: {self.text()}\n")
             self._step = min(2 * self._step, _LINES[1])
             self._next = time.monotonic() + self._step
 
@@ -78,6 +78,14 @@ class Progress:
         left = f"{duration((self.total - self.done) / rate)} to go" if rate > 0 else "time to go not known"
         lost = f", {self.failed} failed" if self.failed else ""
         return f"{self.done} of {self.total} replicates, {per_time(rate)}, {left}{lost}"
+
+
+def _said(line: str) -> None:
+    """Write to standard error, if there is one: nobody who has closed it loses a run."""
+    with contextlib.suppress(OSError, ValueError):
+        if sys.stderr is not None:
+            sys.stderr.write(line)
+            sys.stderr.flush()
 
 
 def interactive() -> bool:

@@ -1,6 +1,6 @@
 """Test functions: what turns a parameter into one real number."""
 
-from .contract import ALL, ALONE, SEVERAL, Context, Sees, TestFunction, printable
+from .contract import ALL, ALONE, SEVERAL, Context, Sees, TestFunction
 from .families import BestOf, as_testfunctions, default_family, unasked
 from .joint import LogDensity, Mahalanobis
 from .pooled import Pooled, PreRank, Reference
@@ -29,6 +29,5 @@ __all__ = [
     "as_testfunctions",
     "default_family",
     "identity",
-    "printable",
     "unasked",
 ]

@@ -8,7 +8,6 @@ to go by its name. This module knows nothing of distributions or statistics.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -19,8 +18,6 @@ Sees = Literal["theta", "output", "data"]
 
 #: What rows over all test functions call theirs.
 ALL = "(all)"
-#: Characters that change the direction of the text behind them: the name of a function could reverse a verdict.
-_TURNS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,17 +64,3 @@ class TestFunction(Protocol):
 
     def evaluate(self, theta: Any, context: Context) -> Floats:
         """Return f at every parameter, an array shaped like the leading axes."""
-
-
-def printable(name: str) -> str:
-    r"""Return a name that can be shown anywhere: characters that break lines, encodings or directions are spelled out.
-
-    Examples
-    --------
-    >>> printable("a\nb\u202ec")
-    'a\\nb\\u202ec'
-    """
-    # Control characters break lines, surrogates cannot be encoded, Zl and Zp are line breaks of Unicode's own.
-    odd = (unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") or letter in _TURNS for letter in name)
-    pairs = zip(name, odd, strict=True)
-    return "".join(letter.encode("unicode_escape").decode() if bad else letter for letter, bad in pairs)

@@ -210,7 +210,9 @@ def default_family(reference: Any) -> tuple[TestFunction, ...]:
     if len(coordinates) == 1:
         two = np.unique(next(iter(parts.values()))).size <= 2
         return coordinates if two else (*coordinates, distance)
-    return (*coordinates, Linear(whole({k: 1 / s for k, s in scale.items()}), _free("sum", taken), "sum"), distance)
+    # One over the smallest numbers is none.
+    weights = whole({k: 1 / np.maximum(s, np.finfo(float).tiny) for k, s in scale.items()})
+    return (*coordinates, Linear(weights, _free("sum", taken), "sum"), distance)
 
 
 def _free(name: str, taken: Collection[Any]) -> str:
@@ -235,20 +237,23 @@ def _center(part: Floats) -> Floats:
     A belief that is known by its draws has a truth on the median now and then. Its distance would be 0, which no
     output that has a density has a chance of.
     """
-    middle = np.median(part, axis=0)
-    above = np.min(np.where(part > middle, part, np.inf), axis=0)
-    # A third of the way, so that two values keep two distances.
-    beside = np.where(np.isfinite(above), middle + (above - middle) / 3, middle)
-    return np.where((part == middle).any(axis=0), beside, middle)
+    with np.errstate(over="ignore", invalid="ignore"):  # truths may be infinite, or half of the largest number
+        middle = np.median(part, axis=0)
+        above = np.min(np.where(part > middle, part, np.inf), axis=0)
+        # A third of the way, so that two values keep two distances.
+        beside = np.where(np.isfinite(above), middle + (above - middle) / 3, middle)
+    center = np.where((part == middle).any(axis=0), beside, middle)
+    return np.where(np.isfinite(center), center, 0.0)
 
 
 def _scale(part: Floats) -> Floats:
     """Return the interquartile range on the sd scale; it exists for beliefs without moments."""
     # The interquartile range of a normal law is 1.349 of its sd.
-    low, high = np.quantile(part, [0.25, 0.75], axis=0)
-    spread = np.asarray((high - low) / 1.349)
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = np.quantile(part, [0.25, 0.75], axis=0)
+        spread = np.asarray((high - low) / 1.349)
     # An entry that hardly varies has no scale of its own; dividing by 0 would make its distance infinite.
-    return np.where(spread > 0, spread, 1.0)
+    return np.where((spread > 0) & np.isfinite(spread), spread, 1.0)
 
 
 def _unnamed(parts: Mapping[Any, Floats]) -> Any:

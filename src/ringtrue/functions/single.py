@@ -82,8 +82,9 @@ def _contract(values: ArrayLike, weights: ArrayLike) -> Floats:
     if array.shape[array.ndim - w.ndim :] != w.shape:
         raise ValueError(f"weights of shape {w.shape} do not fit a parameter of shape {array.shape}")
     # In C order a row is summed pairwise in the same way whether it stands alone or among others.
-    terms = np.multiply(array, w, order="C")
-    return np.asarray(terms.reshape(*array.shape[: array.ndim - w.ndim], w.size).sum(axis=-1))
+    with np.errstate(over="ignore", invalid="ignore"):  # a sum beyond all numbers is infinite, of both signs none
+        terms = np.multiply(array, w, order="C")
+        return np.asarray(terms.reshape(*array.shape[: array.ndim - w.ndim], w.size).sum(axis=-1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,9 +116,10 @@ class Distance:
 def _squares(values: ArrayLike, center: Any, scale: Any) -> Floats:
     """Sum the squared standardised entries over the parameter's axes."""
     axes = np.ndim(center)
-    scaled = (np.asarray(values, float) - center) / scale
-    squares: Floats = np.square(scaled)
-    return squares.sum(axis=tuple(range(-axes, 0))) if axes else squares
+    with np.errstate(over="ignore"):  # what is further than numbers reach is infinitely far
+        scaled = (np.asarray(values, float) - center) / scale
+        squares: Floats = np.square(scaled)
+        return squares.sum(axis=tuple(range(-axes, 0))) if axes else squares
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,8 @@ def _looked_up(replicates: Replicates) -> Averages | None:
     n, _, every = _kept(replicates).shape
     entries = sum(column.kind == "coordinate" for column in strong_columns(replicates))
     alone = 2 * len(looked_at(entries))
+    if every != len(parts(len(looked_at(entries)))):  # a file may say other things of its functions than it has of them
+        return None
     # With few replicates correlations are left out, since so many features need more.
     for features in (every, alone):
         if n >= max(controlled.FEWEST, controlled.PER_FEATURE * features):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ..characters import one_line
 from ..errors import InvalidStudy
 from ..replicates.chains import table
 from ..replicates.record import OF_CHAINS, Replicates
@@ -228,7 +229,7 @@ def trouble(replicates: Replicates) -> str:
     many, still = int(found.fits.sum()), int(found.still.sum())
     if not many:
         return ""
-    text = f" {unmixed(found, replicates)}: "
+    text = f" {one_line(unmixed(found, replicates))}: "
     if still:
         text += "see whether the sampler accepts anything"
     else:

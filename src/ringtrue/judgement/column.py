@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..functions import Sees
 from ..replicates.record import CHAINS, GROUP, TIED, Replicates
+from ..statistics.arguments import MOST_RANKS
 from ..values import Floats
 from . import chains
 
@@ -172,9 +173,9 @@ class Column:
 
     @property
     def draws(self) -> int | None:
-        """The number of draws that every truth was ranked among, if it is one."""
+        """The number of draws that every truth was ranked among, if it is one, and ranks are told apart."""
         low, high = self.fewest_and_most
-        return low if 0 < low == high else None
+        return low if 0 < low == high <= MOST_RANKS else None
 
     @cached_property
     def chains(self) -> bool:

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
+from ..characters import printable
 from ..errors import InvalidStudy
 from ..replicates.record import OF_DATA, Replicates
 from ..statistics import combining, conditional
@@ -140,7 +141,7 @@ class Local:
         )
 
     def __str__(self) -> str:
-        return self.sentence
+        return printable(self.sentence)
 
 
 def local(replicates: Replicates, f: str, summary: str, *, confidence: float = 0.95) -> Local:

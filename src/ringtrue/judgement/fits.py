@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..characters import printable
 from ..errors import InvalidStudy
 from ..replicates.record import DIAGNOSTIC, OF_CHAINS, Failure, Replicates
 from ..statistics.separation import Border, Direction, border, direction
@@ -162,7 +163,7 @@ class Diagnostics:
         parts = ["\n".join(texts), lines_table(self.lines)]
         if self.verdicts:
             parts += [verdicts_table(self.verdicts), fill(meaning(self.verdicts), 110)]
-        return "\n\n".join(parts)
+        return printable("\n\n".join(parts))
 
 
 def meaning(rows: Sequence[Judged]) -> str:

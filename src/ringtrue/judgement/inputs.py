@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from ..characters import one_line
 from ..replicates.record import GROUP, IGNORES_STREAM, INPUT, LOOKED, NO_STREAM, SAME_SHIFT, Replicates
 from ..statistics import twosample, uniformity
 from ..statistics.effects import usefulness
@@ -458,4 +459,4 @@ VOID = "INCONCLUSIVE: all sizes lie within tolerance, which certifies nothing wh
 
 def in_front(found: Sequence[Suspicion], text: str) -> str:
     """Return the sentence of a verdict, and in front of it what is wrong with the inputs."""
-    return "\n".join([*(f"LOOK AT THE INPUTS FIRST: {one.text}." for one in found), text])
+    return "\n".join([*(f"LOOK AT THE INPUTS FIRST: {one_line(one.text)}." for one in found), text])

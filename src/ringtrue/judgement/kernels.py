@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ..characters import one_line, printable
 from ..errors import InvalidStudy, Miscalibrated
 from ..question.study import Study, at_least
 from ..replicates.kernels import FRESH, KernelTrial, Moved
@@ -134,7 +135,7 @@ class KernelResult:
             f"{slowest} had the largest correlation with where it was, {number(self.correlations[slowest])}.",
         ]
         footer = "\n".join(lines)
-        return f"{self.sentence}\n\n{table(cells, right={3, 5, 6})}\n{footer}"
+        return printable(f"{one_line(self.sentence)}\n\n{table(cells, right={3, 5, 6})}\n{footer}")
 
     def _repr_html_(self) -> str:
         head, _, rest = str(self).partition("\n\n")

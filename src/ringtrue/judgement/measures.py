@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
+from ..characters import printable
 from ..errors import InvalidStudy
 from ..functions import ALL
 from ..replicates.record import Replicates
@@ -393,7 +394,7 @@ class Measures:
             ideal = "-" if math.isnan(row.ideal) else f"{row.ideal:.3g}"
             cells.append((row.f, row.name, number(row.estimate, digits), interval, ideal))
         last = f"n = {self.n}" + (f", {self.lost} of them lost" if self.lost else "")
-        return "\n".join([table(cells, right={2, 4}), last, *self.notes])
+        return printable("\n".join([table(cells, right={2, 4}), last, *self.notes]))
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError("Measures is not iterable; use measures.rows, or measures.row(name, f).")

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from ..characters import one_line
 from ..errors import InvalidStudy
 from ..replicates.record import GROUP, ORDER, Replicates
 from ..statistics.dependence import LAGS, Correlogram, correlogram
@@ -59,7 +60,7 @@ class Independence:
         ]
         if self.lost:
             parts.append(f"{counted(self.lost, 'lost replicate')} kept as a gap in the order")
-        return f"{'; '.join(parts)}.{self._meaning()}"
+        return one_line(f"{'; '.join(parts)}.{self._meaning()}")
 
     def _meaning(self) -> str:
         if self.pvalue > 1.0 - self.correlogram.confidence:

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..characters import one_line, printable
 from ..errors import InvalidStudy, Miscalibrated
 from ..statistics.arguments import Floats
 from ..statistics.effects import Interval
@@ -119,12 +120,12 @@ class ProbabilityResult:
 
     def details(self) -> Text:
         """Return every test and every measure as tables of text, which show themselves at a prompt."""
-        parts = [self.sentence, _tests(self.tests), _sizes(self.measures, self.alpha), self._footer()]
-        return Text("\n\n".join(parts))
+        parts = [one_line(self.sentence), _tests(self.tests), _sizes(self.measures, self.alpha), self._footer()]
+        return Text(printable("\n\n".join(parts)))
 
     def __str__(self) -> str:
         lines = outcome_lines(self.measures, self.tolerance, self.alpha)
-        return f"{self.sentence}\n\n{lines}\n\n{self._footer()}\n{MORE}"
+        return printable(f"{one_line(self.sentence)}\n\n{lines}\n\n{self._footer()}\n{MORE}")
 
     def _footer(self) -> str:
         foot = [f"n = {self.n}, seed = {self.seed}, alpha = {self.alpha:g}", *self._scored(), *self.notes]

@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ..characters import one_line, printable
 from ..errors import InvalidStudy, Miscalibrated
 from ..replicates.record import Failure, Replicates
 from ..statistics.effects import Interval
@@ -315,10 +316,10 @@ class Result:
         """Return every test and every measure as tables of text, which show themselves at a prompt."""
         table = measures_table(self.measures, self.spent, over_time=self.look.anytime)
         parts = [self.sentence, tests_table(self.tests), table, self._footer()]
-        return Text("\n\n".join(part for part in parts if part))
+        return Text(printable("\n\n".join(part for part in parts if part)))
 
     def __str__(self) -> str:
-        return f"{self.sentence}\n\n{summary(self)}\n\n{self._footer()}\n{MORE}"
+        return printable(f"{self.sentence}\n\n{summary(self)}\n\n{self._footer()}\n{MORE}")
 
     def _repr_html_(self) -> str:
         # Escaped by hand: a notebook shows this as HTML, and names of functions are the user's.
@@ -348,7 +349,7 @@ class Result:
             lines.append(str(self.resolution))
         for cause, count, failure in self.replicates.causes():
             again = self.replicates.replay_of(failure)
-            lines.append(f"lost {counted(count, 'replicate')}: {cause}{f'; see {again}' if again else ''}")
+            lines.append(one_line(f"lost {counted(count, 'replicate')}: {cause}{f'; see {again}' if again else ''}"))
         return "\n".join([*lines, *self.notes])
 
 

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from ..characters import one_line
 from ..statistics.effects import Interval
 
 #: Decimals of a number, at most.
@@ -159,6 +160,7 @@ def cut(text: str, most: int) -> str:
 
 def table(cells: Sequence[tuple[str, ...]], *, right: Collection[int] = (), heads: int = 1) -> str:
     """Return rows of cells as text in columns, the first rows as its head; some columns flush right."""
+    cells = [tuple(map(one_line, row)) for row in cells]
     widths = [max(width(row[j]) for row in cells) for j in range(len(cells[0]))]
     lines = []
     for row in cells:

@@ -82,6 +82,8 @@ def replicates_from_draws(
         raise InvalidStudy("groups= and order= ask different questions; pass one of them, and one series at a time.")
     truth = _numeric(_columns(theta, draws), "theta")
     n = _length(truth)
+    if width(truth) == 0:
+        raise InvalidStudy("theta must have a number or more per replicate, but none came: one of its axes is empty.")
     labels = _groups(groups, n) | ({} if order is None else {ORDER: _places(order, n)})
     draws, chains = _unlabelled(truth, draws, chains)
     # Arrays of unequal lengths cannot be one array; they are ranked one by one.
@@ -265,7 +267,9 @@ def _chain_after_chain(draws: Any, lead: int, own: int, chains: Any) -> Any:
             f"with chains={chains!r}, draws must have the chains on axis {lead} or lie chain after chain, but an array "
             f"of shape {array.shape} arrived; pass chains={array.shape[lead]}, or move the axis."
         )
-    return array.reshape(*array.shape[:lead], -1, *array.shape[lead + 2 :])
+    # Not -1: of arrays without a number it cannot be told.
+    together = array.shape[lead] * array.shape[lead + 1]
+    return array.reshape(*array.shape[:lead], together, *array.shape[lead + 2 :])
 
 
 def _weights(weights: Any, n: int, outputs: Any) -> Any:
@@ -356,7 +360,7 @@ def _constant(f: TestFunction, pooled: Any) -> bool:
     """Whether a test function does not vary over truths and draws of the first replicates."""
     try:
         few = f.evaluate(take(pooled, slice(0, 50)), SEVERAL)
-        return bool(np.size(few) and np.ptp(few) == 0 and (f.evaluate(pooled, SEVERAL) == few[0]).all())
+        return bool(np.size(few) and np.min(few) == np.max(few) and (f.evaluate(pooled, SEVERAL) == few[0]).all())
     except InvalidStudy:
         raise
     except Exception as error:

@@ -7,6 +7,7 @@ know. None of the user's code is in it, so that judging needs none. This module 
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..characters import one_line
 from ..functions import BestOf, Sees
 from ..values import Floats, Ints
 
@@ -310,7 +312,7 @@ class Replicates:
         raise TypeError("Replicates is not iterable; use its attributes u, z, rank, draws, failures.")
 
     def __repr__(self) -> str:
-        names = ", ".join(function.name for function in self.functions)
+        names = one_line(", ".join(function.name for function in self.functions))
         return f"Replicates(n={self.n}, f=[{names}], failures={len(self.failures)}, seed={self.seed})"
 
 
@@ -392,7 +394,7 @@ class Gathering:
                 self._arrays[one.name], self._came[one.name] = self._empty(shape, np.dtype(one.dtype)), []
         whole = {name: self._filled_up(name) for name in self._arrays if self._is_whole(name)}
         if self.header.datasets > 1:  # also of those that were lost
-            whole[GROUP] = np.arange(self.first, self.stop) // self.header.datasets
+            whole[GROUP] = np.arange(self.first, self.stop) // min(self.header.datasets, sys.maxsize)
         empty = np.empty((0, len(self.header.functions)))
         ordered = sorted(self.failures, key=lambda one: one.replicate)
         known = empty if reference is None else reference

@@ -16,9 +16,9 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
+from ..characters import one_line
 from ..distributions import Draws
 from ..errors import InvalidStudy, NoRoute, ReplicateFailed
-from ..functions import printable
 from ..question.study import Question, Study, at_least
 from ..streams import Streams
 from ..values import copied, stack_values, take
@@ -56,7 +56,7 @@ class Outcome:
 
 def header_of(question: Question) -> Header:
     """Return what a judgement needs to know of a question."""
-    functions = tuple(Asked(printable(f.name), f.kind, f.sees) for f in question.functions)
+    functions = tuple(Asked(one_line(f.name), f.kind, f.sees) for f in question.functions)
     return Header(
         functions,
         question.seed,

@@ -8,6 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidStudy
 
+#: Counts beyond are refused: nobody has so many of anything, and squares of them no longer fit.
+MOST = 10**15
+#: Draws whose ranks are tested one by one: tables have an entry for each rank.
+MOST_RANKS = 10**6
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -44,8 +48,8 @@ def need_fraction(**given: float) -> None:
             raise InvalidStudy(f"{name} must lie strictly between 0 and 1, but {value!r} arrived; for 95 % pass 0.95.")
 
 
-def need_count(least: int, **given: float) -> None:
-    """Refuse what is no whole number, or too small a one: draws, lost replicates, permutations.
+def need_count(least: int, most: int = MOST, /, **given: float) -> None:
+    """Refuse what is no whole number, or too small or too large a one: draws, lost replicates, permutations.
 
     Examples
     --------
@@ -58,6 +62,8 @@ def need_count(least: int, **given: float) -> None:
         # Not "value < least": nan compares false with everything and must be refused.
         if not value >= least or value % 1:
             raise InvalidStudy(f"{name} must be a whole number, at least {least}, but {value!r} arrived.")
+        if value > most:
+            raise InvalidStudy(f"{name} must be at most {most:,}, but {value!r} arrived.")
 
 
 def as_values(values: ArrayLike, name: str) -> Floats:
@@ -77,6 +83,11 @@ def as_values(values: ArrayLike, name: str) -> Floats:
 def as_ranks(values: ArrayLike, draws: int) -> Ints:
     """Return ranks in {0, ..., draws} as integers; floats will do if they are whole."""
     need_count(1, draws=draws)
+    if draws > MOST_RANKS:
+        raise InvalidStudy(
+            f"ranks among at most {MOST_RANKS:,} draws are tested one by one, but draws={draws!r} arrived; pass "
+            f"(ranks + rng.random(n)) / (draws + 1) as u, which is uniform too, and leave out draws=."
+        )
     array = np.asarray(values)
     if array.ndim != 1 or array.size == 0:
         raise InvalidStudy(f"ranks must have shape (n,) with n >= 1, but {array.shape} arrived.")

@@ -40,6 +40,8 @@ OWN_SHARE = 0.9
 JOINT_SHARE = 0.9
 # Chance that a calibrated procedure is certified.
 _CHANCE = 0.8
+#: Sizes of errors whose squares are still numbers.
+_SIZES = (1e-100, 1e100)
 _NOMINAL = 0.9
 #: What is planned: a check with all its levels and functions, or the default test of one function alone.
 Of = Literal["check", "test"]
@@ -333,10 +335,13 @@ def _the_effect(**asked: float | None) -> tuple[str, float]:
         raise InvalidStudy(f"expected exactly one of spread, bias and eta, got {sorted(given) or 'none'}")
     need_number(**given)
     ((effect, size),) = given.items()
-    if effect != "bias" and not (0 < size < math.inf and size != 1):
-        raise InvalidStudy(f"{effect} must be positive, finite and not 1 (1 is calibrated), got {size}")
-    if effect == "bias" and not 0 < abs(size) < math.inf:
-        raise InvalidStudy(f"bias must be finite and not 0 (0 is calibrated), got {size}")
+    low, high = _SIZES
+    if effect != "bias" and not (low <= size <= high and size != 1):
+        raise InvalidStudy(
+            f"{effect} must be positive, from {low:g} to {high:g}, and not 1 (1 is calibrated), got {size}"
+        )
+    if effect == "bias" and not low <= abs(size) <= high:
+        raise InvalidStudy(f"bias must be from {low:g} to {high:g} in size and not 0 (0 is calibrated), got {size}")
     return effect, size
 
 

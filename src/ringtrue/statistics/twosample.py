@@ -37,6 +37,8 @@ _SUBSAMPLE = 1000
 # Single-precision sums of one labelling in two columns differ by about 1e-6 null standard deviations;
 # labellings nearer than this count as ties, which can only enlarge the p-value.
 _TIE = 1e-5
+#: Labels of all permutations together, a byte each.
+_MOST_LABELS = 10**9
 
 
 @dataclass(frozen=True)
@@ -226,7 +228,7 @@ def _permutation_test(
     permutations: int,
 ) -> TwoSampleTest:
     """Rank the statistic of the observed labels among those of random relabellings."""
-    need_count(1, permutations=permutations)
+    need_count(1, _MOST_LABELS // labels.size, permutations=permutations)
     # Centred at one of them, equal points are all 0, and no labelling differs from another.
     if not points.any():
         return TwoSampleTest(method, 0.0, 1.0)

@@ -1,7 +1,11 @@
 """Stores of format 1, which ringtrue 0.1 wrote: they are read, judged and repaired, and never written to."""
 
+import copy as copying
+import io
 import json
 import sqlite3
+import tracemalloc
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -159,3 +163,30 @@ def test_damage_to_format_1_is_noticed(old: Path, tmp_path: Path, harm: str) -> 
     with pytest.raises(StoreDamaged, match="ringtrue repair"):
         load(old)
     assert repair(old, tmp_path / "new.db").kept == (N if "meta" in harm else 0)
+
+
+def _many_names_for_one_part(times: int) -> bytes:
+    """Return an archive of a megabyte that says it has that megabyte very often."""
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as archive:
+        archive.writestr("floats.npy", bytes(10**6))
+        (one,) = archive.filelist
+        for k in range(times):
+            again = copying.copy(one)
+            again.filename = again.orig_filename = f"{k}.npy"
+            archive.filelist.append(again)
+        archive._didModify = True  # type: ignore[attr-defined]
+    return whole.getvalue()
+
+
+def test_an_archive_cannot_unpack_to_more_than_it_is(old: Path, tmp_path: Path) -> None:
+    """Thousands of names for the same megabyte, with the right checksum, are refused before anything is unpacked."""
+    blob = _many_names_for_one_part(5000)
+    _sql(old, "UPDATE spans SET arrays = ?, checksum = ?", (blob, checksum("span", (0, N), blob)))
+    tracemalloc.start()
+    with pytest.raises(StoreDamaged, match="ringtrue repair"):
+        load(old)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 20 * len(blob)
+    assert repair(old, tmp_path / "new.db").kept == 0

@@ -5,6 +5,8 @@ import functools
 import gc
 import io
 import itertools
+import json
+import math
 import os
 import random
 import resource
@@ -29,6 +31,7 @@ from ringtrue.errors import InvalidStudy, StoreBusy, StoreDamaged, StoreError, S
 from ringtrue.execution.store import Store, load, merge, repair
 from ringtrue.execution.store.codec import Unreadable, checksum, packed, unpacked
 from ringtrue.execution.store.identity import fingerprint
+from ringtrue.execution.store.meta import Meta, meta_rows
 from ringtrue.replicates.record import Failure, Replicates, join, lost_record
 from ringtrue.replicates.reducers import fields
 from ringtrue.replicates.reducers.weak import reference_values
@@ -657,6 +660,9 @@ RECORDS: list[tuple[Any, ...]] = [
     (20, 10, 1, 1.0, 1.0, '{"causes": [], "lost": [[20, 0]]}'),
     (20, 10, 1, 1.0, 1.0, "[1, 2]"),
     (20, 15, 0, 1.0, 1.0, ""),
+    (90, 10**18, 0, 1.0, 1.0, ""),
+    *((20, 10, 0, odd, 1.0, "") for odd in (math.inf, -math.inf, -1.0, 1e18, 1e300)),
+    *((20, 10, 0, 1.0, odd, "") for odd in (math.inf, -math.inf, -1.0, 1e18, 1e300)),
 ]
 
 
@@ -668,12 +674,29 @@ def test_hostile_records_with_valid_checksums_are_refused(tmp_path: Path, record
     names = ("first", "count", "lost", "written", "seconds", "failures")
     change = ", ".join(f"{name} = ?" for name in names)
     _sql(path, f"UPDATE spans SET {change}, record = ? WHERE first = 20", values=(*record, mark))
-    for attempt in (_open, lambda path: Store.read(path).replicates(), lambda path: Store.read(path).progress()):
-        with pytest.raises(StoreDamaged):
+    attempts = (_open, lambda path: Store.read(path).replicates(), lambda path: Store.read(path).progress())
+    for attempt in attempts:
+        with pytest.raises(StoreDamaged, match="ringtrue repair"):
             attempt(path)
+    assert repair(path, tmp_path / "new.db").kept == N - 10
 
 
-METAS: list[str] = ["", "{}", "null", '{"functions": 3}', "[" * 100_000]
+def _meta_with(name: str, value: Any) -> str:
+    """Return the description of the store of these tests with one entry changed."""
+    now = Meta(HEADER, (MARK,), N, None, 0, 1.0, 1.0, ({"numpy": "2"},), ({"n": "9", "test": "ks", "mark": "x"},))
+    return json.dumps({**json.loads(meta_rows(now)[0][1]), name: value})
+
+
+_LOOKS: list[Any] = [{}, {"n": "9"}, {"test": "ks"}, {"n": 9, "test": "ks"}]
+ODD: list[tuple[str, Any]] = [
+    *((name, odd) for name in ("created", "opened") for odd in (math.nan, math.inf, -1.0, 1e300, "now", 3)),
+    *((name, odd) for name in ("n", "reference") for odd in (-1, 2**70, 10**400, 0.5, "nine", math.nan)),
+    *(("datasets", odd) for odd in (0, -1, 2**70, 1.0)),
+    *(("seed", odd) for odd in (-1, 0.5, None)),
+    *(("looks", [odd]) for odd in _LOOKS),
+    ("versions", []),
+]
+METAS: list[str] = ["", "{}", "null", '{"functions": 3}', "[" * 100_000, *(_meta_with(*one) for one in ODD)]
 
 
 @pytest.mark.parametrize("text", METAS, ids=range(len(METAS)))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +29,8 @@ Arrays = Mapping[str, NDArray[Any]]
 _ROW_BYTES = 16_000_000
 #: No table reaches so far; a number beyond is damage, and sums of two such still fit 64 bits.
 FURTHEST = 2**60
+#: Unix times and seconds of computing end here, in the year 9999: programs that say them know no later one.
+LATEST = 253_402_300_799.0
 #: Bytes of what is said before an array; hundreds of fields fit.
 _HEADER_BYTES = 100_000
 
@@ -124,7 +125,8 @@ def checksum(what: str, place: Sequence[Any], blob: bytes = b"") -> bytes:
 
 def prove(table: str, row: Row) -> Row:
     """Return a row with arrays if its checksum is right; it does nothing else, so that threads can do it."""
-    if not isinstance(row[-1], bytes) or row[-2] != checksum(table, row[:2], row[-1]):
+    typed = list(map(type, (*row[:2], row[-1]))) == [int, int, bytes]
+    if not typed or row[-2] != checksum(table, row[:2], row[-1]):
         raise Unreadable("the checksum of its arrays is another")
     return row
 
@@ -150,7 +152,21 @@ def _typed(columns: Sequence[str], row: Row) -> dict[str, Any]:
         raise Unreadable(f"{wrong} is a {type(named[wrong]).__name__}")
     if not (0 <= named["first"] < FURTHEST and 0 < named["count"] < FURTHEST):
         raise Unreadable(f"first = {named['first']} and count = {named['count']} are no range")
+    odd = next((name for name in ("written", "seconds") if name in named and not is_time(named[name])), None)
+    if odd is not None:
+        raise Unreadable(f"{odd} = {named[odd]} is no time")
     return named
+
+
+def is_time(seconds: float) -> bool:
+    """Whether a number of seconds is one that a clock shows, or that computing takes.
+
+    Examples
+    --------
+    >>> [is_time(x) for x in (1.7e9, -1.0, np.inf, np.nan)]
+    [True, False, False, False]
+    """
+    return 0 <= seconds <= LATEST
 
 
 def parsed(text: str) -> Any:
@@ -194,7 +210,7 @@ def span_rows(records: Iterable[Replicates], written: float) -> Iterator[Row]:
 
 
 def _span_row(record: Replicates, written: float) -> Row:
-    seconds = float(record.seconds) if math.isfinite(record.seconds) else 0.0
+    seconds = float(record.seconds) if is_time(record.seconds) else 0.0
     place = (record.first, record.n)
     known = (*place, record.lost, float(written), seconds, failure_text(record.failures))
     return (*known, checksum("record", known), *block_row("spans", record.first, record.arrays)[2:])

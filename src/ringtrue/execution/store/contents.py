@@ -71,14 +71,20 @@ class Contents:
 
     def records(self) -> Iterator[Record]:
         """Return what is known of all replicates without their arrays."""
-        at = 0
+        at, most = 0, self._bytes()
         for row in self.select("spans", codec.RECORD):
             with naming(self.path, _whose(row)):
                 record = codec.record_of(row)
                 if record.first < at:  # also ends the walk through a table that was bent into a loop
                     raise Unreadable("it overlaps with others")
+                if record.count > most:  # before anybody makes room for them
+                    raise Unreadable(f"{record.count} replicates do not fit into a file of {most} bytes")
             yield record
             at = record.stop
+
+    def _bytes(self) -> int:
+        """Return the size of the file; a replicate has a byte in it at least."""
+        return int(np.prod([self.db.execute(f"PRAGMA {what}").fetchone()[0] for what in ("page_count", "page_size")]))
 
     def covered(self) -> list[Range]:
         """Return which replicates are there."""

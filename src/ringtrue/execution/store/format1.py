@@ -77,7 +77,9 @@ def _archive(what: str, place: Row, proof: bytes, blob: bytes) -> dict[str, NDAr
     if proof != checksum(what, place, blob):
         raise Unreadable
     with zipfile.ZipFile(io.BytesIO(blob)) as archive:
-        if any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist()):
+        parts = archive.infolist()
+        # Many names for one part would unpack to many times what came.
+        if any(one.compress_type != zipfile.ZIP_STORED for one in parts) or sum(p.file_size for p in parts) > len(blob):
             raise Unreadable
         return {name.removesuffix(".npy"): _array(archive.read(name)) for name in archive.namelist()}
 

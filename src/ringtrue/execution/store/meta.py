@@ -15,7 +15,7 @@ from ...errors import StoreMismatch
 from ...functions import BestOf, Sees
 from ...replicates.record import Asked, Header
 from . import identity
-from .codec import Row, Unreadable, checksum, need_form, parsed
+from .codec import FURTHEST, Row, Unreadable, checksum, is_time, need_form, parsed
 
 
 @dataclass(frozen=True)
@@ -113,13 +113,17 @@ def _meta(value: Any) -> Meta:
     names = tuple(one.name for one in functions)
     selection = None if value["selection"] is None else BestOf(names, *value["selection"])
     datasets = value.get("datasets", 1)  # older stores have none
-    need_form(type(datasets) is int and datasets > 0, "the number of datasets per theta")
+    need_form(type(datasets) is int and 0 < datasets < FURTHEST, "the number of datasets per theta")
     notes, given = tuple(value["notes"]), value.get("of_output", False)
     need_form(type(given) is bool, "where truths come from")
     about = (value["of_belief"], value["reproducible"], notes, datasets, given)
     header = Header(functions, value["seed"], selection, *about)
     keep = None if value["keep"] is None else str(value["keep"])
-    need_form(bool(value["fingerprints"]) and min(value["n"], value["reference"]) >= 0, "the description of the store")
+    need_form(bool(value["fingerprints"] and value["versions"]), "the list of who wrote")
+    need_form(all(0 <= value[name] < FURTHEST for name in ("n", "reference")), "a number of replicates")
+    need_form(value["seed"] >= 0, "the seed")
+    need_form(all(map(is_time, (value["created"], value["opened"]))), "a time")
+    need_form(all(one.keys() >= {"n", "test"} for one in value["looks"]), "a list of looks")
     marks, known, looks = (tuple(value[name]) for name in ("fingerprints", "versions", "looks"))
     return Meta(header, marks, value["n"], keep, value["reference"], value["created"], value["opened"], known, looks)
 

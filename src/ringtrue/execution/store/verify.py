@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from ...characters import printable
 from ...errors import StoreMismatch
 from ...replicates.record import Replicates, join
 from ...replicates.reducers import fields
@@ -90,7 +91,7 @@ def _refuse_unproven(store: Store) -> None:
             f"none can be computed again to see whether it matters; use another file name."
         )
     if store.done and (others := _other_versions(store)):
-        warnings.warn(f"{store.path} {others}.", stacklevel=4)
+        warnings.warn(printable(f"{store.path} {others}."), stacklevel=4)
 
 
 def _mismatch(store: Store, stored: Replicates, what: str) -> StoreMismatch:
@@ -113,11 +114,11 @@ def _warn(store: Store, stored: Replicates, outcome: str) -> None:
     said += [f"it {others}"] if (others := _other_versions(store)) else []
     if said or outcome != "the same":
         reasons = f"{'; '.join(said)}; " if said else ""
-        warnings.warn(
+        said_so = (
             f"{store.path}: {reasons}replicate {stored.first} was computed again and is {outcome}, so the run goes on. "
-            f"If you expect others to differ, use another file name.",
-            stacklevel=4,
+            f"If you expect others to differ, use another file name."
         )
+        warnings.warn(printable(said_so), stacklevel=4)
 
 
 def _changes(store: Store) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from ...characters import one_line
 from ...replicates.record import Replicates
 from ...statistics.effects import Interval
 from ..column import strong_columns
@@ -82,12 +83,12 @@ def sentence(verdict: Verdict, findings: Findings) -> str:
         Verdict.WITHIN_TOLERANCE: within,
         Verdict.INCONCLUSIVE: inconclusive,
     }
-    swapped = next((item for item in findings.found if item.level == "reversible"), None)
-    text = f"{write[verdict](findings)}{not_exchangeable(swapped, findings)}"
-    exact = next((item for item in findings.found if item.level == "exact"), None)
-    if exact is None or not _worth_a_line(exact, verdict, findings):
-        return text
-    return f"{text}\n{exactness(exact, findings)}"
+    of = {item.level: item for item in findings.found}
+    lines = [write[verdict](findings), not_exchangeable(of.get("reversible"), findings)]
+    if "exact" in of and _worth_a_line(of["exact"], verdict, findings):
+        lines.append(exactness(of["exact"], findings))
+    # A name or an error of others must not begin a line of its own.
+    return "\n".join(one_line(line) for line in lines if line)
 
 
 def _worth_a_line(exact: Evidence, verdict: Verdict, findings: Findings) -> bool:

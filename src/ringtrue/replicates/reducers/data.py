@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...characters import one_line
 from ...errors import InvalidStudy
-from ...functions import printable
 from ...values import Floats, take
 from ..block import Block
 from ..record import OF_DATA, Field
@@ -61,10 +61,10 @@ def _named(block: Block, few: int) -> dict[str, Floats]:
 def _of_one(summary: Any, y: Any) -> dict[str, float]:
     """Return named numbers of one dataset."""
     if isinstance(summary, Mapping):
-        return {printable(str(name)): _number(one(y), str(name)) for name, one in summary.items()}
+        return {one_line(str(name)): _number(one(y), str(name)) for name, one in summary.items()}
     found = summary(y)
     if isinstance(found, Mapping):
-        return {printable(str(name)): _number(value, str(name)) for name, value in found.items()}
+        return {one_line(str(name)): _number(value, str(name)) for name, value in found.items()}
     numbers = in_a_row(found)
     if numbers is None:
         raise InvalidStudy(f"a summary must return numbers, but {type(found).__name__} arrived.")

@@ -110,10 +110,15 @@ def units(sample: Floats) -> Floats:
     [2.0, inf]
     """
     # Quartiles, since a belief may have no variance; where half of its draws are equal, the mean deviation is left.
-    low, middle, high = np.quantile(sample, [0.25, 0.5, 0.75], axis=0)
-    deviation = np.abs(sample - middle).mean(axis=0)
-    unit = np.where(high > low, high - low, deviation)
+    with np.errstate(over="ignore", invalid="ignore"):  # truths may be infinite, or as large as numbers are
+        low, middle, high = np.quantile(sample, [0.25, 0.5, 0.75], axis=0)
+        deviation = np.abs(sample - middle).mean(axis=0)
+        unit = np.where(high > low, high - low, deviation)
     return np.where(unit > 0, unit, np.inf)
+
+
+#: Draws that are not finite, or as large as numbers are, have a score that is infinite or none.
+_silently = np.errstate(over="ignore", invalid="ignore")
 
 
 class EnergyScore:
@@ -134,12 +139,14 @@ class EnergyScore:
     [0.0]
     """
 
+    @_silently
     def __init__(self, truth: Floats, unit: Floats) -> None:
         self.truth, self.unit = truth / unit, unit
         self.count = 0
         self._away, self._apart = np.zeros(len(truth)), np.zeros(len(truth))
         self._last: Floats | None = None
 
+    @_silently
     def add(self, draws: Any) -> None:
         """Take draws (draws, replicates, ...) into account, up to as many as are enough; each odd one makes a pair."""
         size = len(next(iter(draws.values()))) if isinstance(draws, Mapping) else len(draws)
@@ -159,6 +166,7 @@ class EnergyScore:
                 self._last = None
         self.count += 1
 
+    @_silently
     def value(self) -> Floats:
         """Return the score of every replicate; nan without a pair of draws."""
         pairs = self.count // 2

@@ -10,11 +10,14 @@ from scipy import special
 
 from ..arguments import Floats, Ints, need_count, need_fraction, need_number
 from ..effects import rank_efficiency
+from ..effects.ranks import MOST_CELLS
 from .eprocess import Process, Ranks, Scores, follow, looks_up_to
 from .sequences import level
 
 #: Runs that are simulated; the mean of their lengths is then known to about a tenth.
 _RUNS = 100
+#: Numbers of one simulated run, at most.
+_MOST_NUMBERS = 5_000_000
 #: An error is clearly too large if an interval for this look says so, each end of which is missed with this share of
 #: alpha. It guards against calling small errors, of which there is evidence in the end, and not against false alarms.
 #: Of 300 runs with a spread of 1.05, or a bias of 0.05 sd, 3.3 and 5.3 % were called. With a spread of 1.41 runs
@@ -108,7 +111,12 @@ def expected_n(
     """
     need_number(spread=spread, bias=bias)
     need_fraction(alpha=alpha)
-    need_count(1, parameters=parameters, max_n=max_n)
+    need_count(1, _MOST_NUMBERS // 5000, parameters=parameters)
+    need_count(1, _MOST_NUMBERS // int(parameters), max_n=max_n)
+    if draws is not None:
+        need_count(1, draws=draws)
+        # So many draws say where u lies as well as u itself does.
+        draws = None if draws > MOST_CELLS else int(draws)
     rng = np.random.default_rng(0)
     ends = []
     for _ in range(_RUNS):

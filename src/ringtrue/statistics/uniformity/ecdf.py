@@ -20,6 +20,8 @@ from .sample import ALL_RANKS, EDGE, RESOLUTION, Sample, UniformityTest, as_resu
 
 # Up to here all order statistics are used; beyond, a grid of this many points.
 _ALL_POINTS, _GRID = 1000, 161
+#: Values that a band is computed for in seconds.
+_MOST_VALUES = 10**9
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,8 @@ def band(n: int, *, draws: int | None = None, confidence: float = 0.95) -> Band:
     >>> round(band(100, draws=99).gamma, 6)
     0.00411
     """
-    need_count(1, n=n, draws=1 if draws is None else draws)
+    need_count(1, _MOST_VALUES, n=n)
+    need_count(1, draws=1 if draws is None else draws)
     need_fraction(confidence=confidence)
     gamma = _critical_gamma(n, draws, 1.0 - confidence)
     bounds = _gamma_bounds(gamma, n, draws)

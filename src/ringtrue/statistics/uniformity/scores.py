@@ -17,6 +17,11 @@ from .edf import multinomial
 from .rankscores import QuadraticLaw, normal_scores, polynomial_scores, sum_tails
 from .sample import ALL_RANKS, SIMULATIONS, Sample, UniformityTest, as_result, as_sample
 
+#: The table that stands for the continuum has 400 cells, far more than the last polynomial turns.
+_MOST_POLYNOMIALS = 100
+#: Third moments of the law have a number for every three bins.
+_MOST_BINS = 250
+
 
 def neyman(u: ArrayLike, *, draws: int | None = None, order: int = 4) -> UniformityTest:
     """Test uniformity against smooth deviations: bias, spread, skewness, bimodality.
@@ -30,7 +35,7 @@ def neyman(u: ArrayLike, *, draws: int | None = None, order: int = 4) -> Uniform
     u, draws
         As in `ks`.
     order : int
-        Number of polynomials.
+        Number of polynomials, at most 100.
 
     Notes
     -----
@@ -43,7 +48,7 @@ def neyman(u: ArrayLike, *, draws: int | None = None, order: int = 4) -> Uniform
     >>> round(neyman([0.05, 0.2, 0.35, 0.6, 0.9]).statistic, 6)
     0.588509
     """
-    need_count(1, order=order)
+    need_count(1, _MOST_POLYNOMIALS, order=order)
     return neyman_of(as_sample(u, draws), int(order))
 
 
@@ -100,7 +105,7 @@ def binned_chi2(u: ArrayLike, *, draws: int | None = None, bins: int | None = No
     u, draws
         As in `ks`.
     bins : int, optional
-        Number of bins; by default as many as keep five expected in each, at least 2 and at most 20.
+        Number of bins, at most 250; by default as many as keep five expected in each, at least 2 and at most 20.
 
     Notes
     -----
@@ -114,8 +119,8 @@ def binned_chi2(u: ArrayLike, *, draws: int | None = None, bins: int | None = No
     """
     sample = as_sample(u, draws)
     bins = _default_bins(sample) if bins is None else bins
-    most = sample.n + 10**6 if draws is None else draws + 1
-    if int(bins) != bins or not 2 <= bins <= most:
+    need_count(2, _MOST_BINS, bins=bins)
+    if draws is not None and bins > draws + 1:
         raise InvalidStudy(f"bins must be a number from 2 to that of different ranks, but {bins} arrived.")
     observed, probabilities = _binned(sample, int(bins))
     expected = sample.n * probabilities
@@ -140,9 +145,10 @@ def _binned(sample: Sample, bins: int) -> tuple[Ints, Floats]:
         # u = 1 belongs to the last bin, not to one beyond it.
         cell = np.minimum((sample.values * bins).astype(np.int64), bins - 1)
         return np.bincount(cell, minlength=bins), np.full(bins, 1.0 / bins)
-    of_rank = np.arange(sample.draws + 1) * bins // (sample.draws + 1)
-    observed = np.bincount(of_rank, weights=sample.counts, minlength=bins).astype(np.int64)
-    return observed, np.bincount(of_rank, minlength=bins) / (sample.draws + 1)
+    observed = np.bincount(np.asarray(sample.values, np.int64) * bins // (sample.draws + 1), minlength=bins)
+    # Rank r is in bin r * bins // (draws + 1): the first of bin k is the smallest r with r * bins >= k * (draws + 1).
+    first = -(-np.arange(bins + 1) * (sample.draws + 1) // bins)
+    return observed, np.diff(first) / (sample.draws + 1)
 
 
 def _pearson_tail(statistic: float, n: int, probabilities: tuple[float, ...]) -> float:
