@@ -10,7 +10,8 @@ from itertools import count
 from typing import Any
 
 from ..errors import RingtrueError
-from .tasks import Job, broken, do_numbered, packed
+from .jobs import Job, do_numbered, packed
+from .tasks import broken
 
 
 class Borrowed:

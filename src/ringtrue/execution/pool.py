@@ -22,7 +22,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from ..errors import RingtrueError
-from .tasks import Job, do, known_job, packed
+from .jobs import Job, do, known_job, packed
 
 #: Variables by which numeric libraries are told how many threads to start.
 _THREADS = tuple(f"{name}_NUM_THREADS" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "BLIS"))

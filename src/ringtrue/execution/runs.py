@@ -27,11 +27,12 @@ from ..replicates.simulate import Keep, OnFailure, Outcome, header_of, need_on_f
 from ..values import Floats
 from .executor import Borrowed
 from .gate import Gate, Until
+from .jobs import Job
 from .paths import as_path
 from .pool import Pool
 from .progress import Progress, Show
 from .signals import terminable
-from .tasks import Job, alone, first_check, once, shared
+from .tasks import alone, first_check, once, shared
 
 Range = tuple[int, int]
 

@@ -1,0 +1,119 @@
+"""What a worker does, and how it is sent there: as bytes, functions of a notebook included.
+
+This module does not know who else works, nor how replicates are cut into tasks.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InvalidStudy, RingtrueError
+from ..question.study import Study
+from ..replicates.preflight import preflight
+from ..replicates.simulate import Keep, OnFailure, Outcome, Raised, Recorder, compute
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What a worker does: some replicates of a study, or its pre-flight."""
+
+    study: Study
+    n: int
+    keep: Keep = None
+    on_failure: OnFailure = "raise"
+
+    def __call__(self, first: int, count: int) -> Outcome:
+        """Compute replicates."""
+        return compute(self.study, first, count, keep=self.keep, on_failure=self.on_failure)
+
+    def checked(self, block: int = 0) -> Outcome | None:
+        """Run the pre-flight from a block on, and return what its replicates came to; what is refused is raised.
+
+        None if they all failed and are to be put on record as they come.
+        """
+        start = time.perf_counter()
+        try:
+            found = preflight(self.study, block, most=max(min(10, -(-self.n // self.unit) - block), 1))
+        except Raised as raised:
+            if isinstance(raised.error, InvalidStudy):
+                raise raised.error from raised.error.__cause__
+            first = block * self.unit
+            recorder = Recorder(self.study, first, 1)
+            recorder.lose([first], raised.error, raised.stage)
+            return recorder.outcome("raise") if self.on_failure == "raise" else None
+        first = int(found.index[0])
+        recorder = Recorder(self.study, first, min(self.unit, self.n - first), keep=self.keep)
+        recorder.record(found)
+        return recorder.outcome(self.on_failure, time.perf_counter() - start)
+
+    @property
+    def unit(self) -> int:
+        """The fewest replicates that can be computed alone."""
+        return self.study.batch or 1
+
+
+def packed(job: Job) -> bytes:
+    """Return a job as bytes that another process can read, functions of a notebook included."""
+    cloudpickle = _needed("cloudpickle")
+    try:
+        return bytes(cloudpickle.dumps(job))
+    except Exception as error:
+        raise InvalidStudy(
+            f"to be computed elsewhere a study must be something that can be sent, but cloudpickle raised "
+            f"{type(error).__name__}: {error}; make files, locks and models inside the functions that use them."
+        ) from error
+
+
+def _needed(name: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError:
+        raise RingtrueError(f"workers need {name}; run: pip install {name}") from None
+
+
+_jobs: dict[str, Job] = {}
+
+
+def do(digest: str, job: bytes, method: str, *args: int) -> tuple[str, Any]:
+    """Unpack a job, once per process, and do a part of it; exceptions become what can travel."""
+    try:
+        mine = known_job(digest, job)
+    except Exception as error:
+        return "InvalidStudy", f"a worker cannot rebuild the study: {type(error).__name__}: {error}."
+    try:
+        outcome = getattr(mine, method)(*args)
+    except InvalidStudy as error:
+        return type(error).__name__, str(error)
+    return "done", None if outcome is None else Outcome(outcome.record, outcome.failure)
+
+
+def do_numbered(number: int, digest: str, job: bytes, method: str, *args: int) -> tuple[str, Any]:
+    """Do a part of a job; the number makes it another task for executors that remember what a task came to.
+
+    Dask does: without it, a replicate tried again would be told that it died, without being tried.
+    """
+    return do(digest, job, method, *args)
+
+
+def known_job(digest: str, job: bytes) -> Job:
+    """Unpack a job, once per process."""
+    import cloudpickle
+
+    if digest not in _jobs:
+        _jobs.clear()
+        _jobs[digest] = cloudpickle.loads(job)
+    return _jobs[digest]
+
+
+def unpacked(answer: tuple[str, Any]) -> Any:
+    """Return what a worker returned, or raise what it refused."""
+    kind, value = answer
+    if kind == "done":
+        return value
+    from .. import errors
+
+    raise getattr(errors, kind)(value)
