@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from concurrent.futures import BrokenExecutor as Broken
 from concurrent.futures import Executor, Future
-from itertools import count
 from typing import Any
 
 from ..errors import RingtrueError
-from .jobs import Job, do_numbered, packed
+from .jobs import Job, do, packed
 from .tasks import broken
 
 
 class Borrowed:
     """A :class:`concurrent.futures.Executor` of the user's: a Dask cluster's, MPI's, loky's, a standard pool.
+
+    A study may be large, so that it does not travel with every task: it goes with as many as there are workers, and
+    with one more whenever a process says that it does not know it. The others have its name.
 
     Parameters
     ----------
@@ -32,21 +35,32 @@ class Borrowed:
 
     def __init__(self, job: Job, executor: Executor, workers: int | None) -> None:
         self.executor, self.width = executor, workers or _breadth(executor)
-        self._numbers = count()
-        self._job = packed(job)
-        self._digest = hashlib.blake2b(self._job, digest_size=16).hexdigest()
+        self._job: Any = packed(job)
+        self._name = hashlib.blake2b(self._job, digest_size=16).hexdigest()
+        self._untold = self.width  # tasks that are to go with the job
+        self._settings: dict[str, bool] = {}
+        if (client := _dask(executor)) is not None:
+            self._job = _placed(client, self._job)
+            # Dask remembers what a task came to: a replicate tried again would be told that it died, without being
+            # tried, if it were the same task.
+            self._settings = {"pure": False}
 
-    def submit(self, first: int, count: int, expected: float) -> Future[Any]:
+    def submit(self, method: str, first: int, count: int, expected: float) -> Future[Any]:
         """Hand out replicates."""
-        return self._submit("__call__", first, count)
+        self._untold -= 1
+        return self._submit(self._job if self._untold >= 0 else None, method, first, count)
 
     def check(self, block: int) -> Future[Any]:
         """Hand out the pre-flight."""
-        return self._submit("checked", block)
+        return self._submit(self._job, "checked", block)
 
-    def _submit(self, method: str, *args: int) -> Future[Any]:
+    def tell(self) -> None:
+        """Send the job along with one more task: somebody does not know it."""
+        self._untold = max(self._untold, 0) + 1
+
+    def _submit(self, job: Any, method: str, *args: int) -> Future[Any]:
         try:
-            return self.executor.submit(do_numbered, next(self._numbers), self._digest, self._job, method, *args)
+            return self.executor.submit(do, self._name, job, method, *args, **self._settings)
         except (Broken, RuntimeError) as error:
             raise broken(error) from error
 
@@ -67,12 +81,27 @@ class Borrowed:
         return
 
 
+def _dask(executor: Any) -> Any:
+    """Return the Dask client behind an executor; None if there is none."""
+    return getattr(executor, "_client", None)
+
+
+def _placed(client: Any, job: bytes) -> Any:
+    """Return a job that is on one worker of a Dask cluster, from which others fetch it.
+
+    It is the result of a task, and not scattered: if the workers that have it die, the scheduler makes it again.
+    """
+    with warnings.catch_warnings():
+        # Dask warns of what is large and travels with tasks; this one is sent once.
+        warnings.filterwarnings("ignore", "Sending large graph")
+        return client.submit(bytes, job, pure=False)
+
+
 def _breadth(executor: Any) -> int:
     """Return how many tasks an executor computes at a time, as far as it says."""
     for name in ("_max_workers", "max_workers", "num_workers"):
         if isinstance(number := getattr(executor, name, None), int) and number > 0:
             return number
-    client = getattr(executor, "_client", None)  # Dask's
-    if client is not None:
+    if (client := _dask(executor)) is not None:
         return max(int(sum(client.ncores().values())), 1)
     return os.cpu_count() or 1

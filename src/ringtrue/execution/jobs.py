@@ -5,6 +5,7 @@ This module does not know who else works, nor how replicates are cut into tasks.
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,7 @@ class Job:
     keep: Keep = None
     on_failure: OnFailure = "raise"
 
-    def __call__(self, first: int, count: int) -> Outcome:
+    def compute(self, first: int, count: int) -> Outcome:
         """Compute replicates."""
         return compute(self.study, first, count, keep=self.keep, on_failure=self.on_failure)
 
@@ -75,38 +76,58 @@ def _needed(name: str) -> Any:
         raise RingtrueError(f"workers need {name}; run: pip install {name}") from None
 
 
-_jobs: dict[str, Job] = {}
+class Unknown(Exception):
+    """A process was sent the name of a job that it does not have."""
 
 
-def do(digest: str, job: bytes, method: str, *args: int) -> tuple[str, Any]:
-    """Unpack a job, once per process, and do a part of it; exceptions become what can travel."""
+#: Jobs that a process remembers, by name: several runs may share its executor.
+_jobs: dict[str, Job | str] = {}
+_REMEMBERED = 4
+_meeting = threading.Lock()
+
+
+def do(name: str, job: bytes | None, method: str, *args: int) -> tuple[str, Any]:
+    """Do a part of a job, which is unpacked and made ready once per process; exceptions become what can travel.
+
+    The job may be left out for a process that knows it by its name; one that does not says so.
+    """
     try:
-        mine = known_job(digest, job)
-    except Exception as error:
-        return "InvalidStudy", f"a worker cannot rebuild the study: {type(error).__name__}: {error}."
-    try:
-        outcome = getattr(mine, method)(*args)
-    except InvalidStudy as error:
+        outcome = getattr(known_job(name, job), method)(*args)
+    except Unknown:
+        return "unknown", None
+    except RingtrueError as error:
         return type(error).__name__, str(error)
     return "done", None if outcome is None else Outcome(outcome.record, outcome.failure)
 
 
-def do_numbered(number: int, digest: str, job: bytes, method: str, *args: int) -> tuple[str, Any]:
-    """Do a part of a job; the number makes it another task for executors that remember what a task came to.
+def known_job(name: str, job: bytes | None) -> Job:
+    """Return a job of this process; other threads wait while it is made ready."""
+    with _meeting:
+        if name not in _jobs:
+            if job is None:
+                raise Unknown
+            while len(_jobs) >= _REMEMBERED:
+                del _jobs[next(iter(_jobs))]
+            _jobs[name] = _rebuilt(job)
+        found = _jobs[name]
+    if isinstance(found, str):
+        raise InvalidStudy(found)
+    return found
 
-    Dask does: without it, a replicate tried again would be told that it died, without being tried.
-    """
-    return do(digest, job, method, *args)
 
-
-def known_job(digest: str, job: bytes) -> Job:
-    """Unpack a job, once per process."""
+def _rebuilt(packed: bytes) -> Job | str:
+    """Return a job that is ready, or why there is none; which is as lasting as a job."""
     import cloudpickle
 
-    if digest not in _jobs:
-        _jobs.clear()
-        _jobs[digest] = cloudpickle.loads(job)
-    return _jobs[digest]
+    try:
+        job: Job = cloudpickle.loads(packed)
+    except Exception as error:
+        return f"a worker cannot rebuild the study: {type(error).__name__}: {error}."
+    try:
+        job.study.make_ready()
+    except InvalidStudy as error:
+        return str(error)
+    return job
 
 
 def unpacked(answer: tuple[str, Any]) -> Any:
@@ -114,6 +135,8 @@ def unpacked(answer: tuple[str, Any]) -> Any:
     kind, value = answer
     if kind == "done":
         return value
+    if kind == "unknown":
+        raise Unknown
     from .. import errors
 
     raise getattr(errors, kind)(value)

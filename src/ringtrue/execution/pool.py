@@ -58,14 +58,17 @@ class Pool:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, first: int, count: int, expected: float) -> Future[Any]:
+    def submit(self, method: str, first: int, count: int, expected: float) -> Future[Any]:
         """Hand out replicates; a task of several may take what one may, and ten times what is expected."""
         limit = None if self.timeout is None else self.timeout + (10 * expected if count > 1 else 0.0)
-        return self._put(limit, "__call__", first, count)
+        return self._put(limit, method, first, count)
 
     def check(self, block: int) -> Future[Any]:
         """Hand out the pre-flight, which takes two replicates and looks at the first ten."""
         return self._put(None if self.timeout is None else 12 * self.timeout, "checked", block)
+
+    def tell(self) -> None:
+        """Every process has the job from the start."""
 
     def _put(self, limit: float | None, *message: Any) -> Future[Any]:
         future: Future[Any] = Future()

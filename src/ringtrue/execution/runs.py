@@ -32,7 +32,7 @@ from .paths import as_path
 from .pool import Pool
 from .progress import Progress, Show
 from .signals import terminable
-from .tasks import alone, first_check, once, shared
+from .tasks import Pace, alone, first_check, once, shared
 
 Range = tuple[int, int]
 
@@ -195,6 +195,8 @@ def _ran(
         _shelf(job, wanted, store, tag, gate.opens) as (shelf, verify),
         _crew(job, workers, executor, timeout) as crew,
     ):
+        if crew is None:
+            job.study.make_ready()  # workers do it themselves, each once
         known = verify(partial(once, job, crew))
         if retry:
             shelf.forget_failures()
@@ -270,13 +272,16 @@ def _add_reference(job: Job, shelf: Shelf) -> None:
 
 def _outcomes(job: Job, crew: Any, todo: list[Range], checked: Outcome | None, gate: Gate) -> Iterator[Outcome]:
     """Compute what is missing, but for what the pre-flight has computed already."""
+    pace = Pace(job.unit, 1 if crew is None else crew.width)
     if checked is not None:
+        # It took at least as long as these replicates do: so the first tasks are not too long.
+        pace.seen(max(checked.record.n, 1), checked.record.seconds)
         record, (_, stop) = checked.record, todo[0]
         first, end = min(record.first, stop), min(record.stop, stop)  # a batch may reach beyond, at both ends
         yield replace(checked, record=record.part(first, end))
         todo = _without(todo, first, end)
     todo = [part for one in todo for part in _aligned(one, job.unit)]
-    yield from alone(job, todo) if crew is None else shared(job, todo, crew, gate.deadline)
+    yield from alone(job, todo, pace) if crew is None else shared(job, todo, crew, pace, gate.deadline)
 
 
 def _without(todo: list[Range], first: int, end: int) -> list[Range]:

@@ -7,20 +7,25 @@ stores and no tests, and which replicates end up in which task changes nothing i
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from concurrent.futures import CancelledError, Future
+from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
-from ..errors import InvalidStudy, RingtrueError
+from ..errors import InvalidStudy, RingtrueError, StoreError
 from ..replicates.record import Failure, lost_record
 from ..replicates.reducers import fields
 from ..replicates.simulate import Outcome, header_of
-from .jobs import Job, unpacked
+from .jobs import Job, Unknown, unpacked
 
 #: Seconds a task should take: long beside the cost of sending it, short beside what an interruption may lose.
 _TASK_SECONDS = 0.5
+#: Tasks per second that are handed out at most. Client and scheduler of a Dask cluster take about five milliseconds for
+#: each, so that they are at most half busy with it.
+_TASKS_PER_SECOND = 100
 #: How fast tasks may grow while it is not known yet how long replicates take.
 _GROWTH = 8
 #: Tasks handed out per worker: one to do and one to go on with.
@@ -36,11 +41,14 @@ class Crew(Protocol):
     def width(self) -> int:
         """How many tasks are computed at a time."""
 
-    def submit(self, first: int, count: int, expected: float) -> Future[Any]:
-        """Hand out replicates, expected to take some seconds; the result is packed, see :func:`unpacked`."""
+    def submit(self, method: str, first: int, count: int, expected: float) -> Future[Any]:
+        """Hand out replicates for a method of the job, expected to take some seconds; unpack the result."""
 
     def check(self, block: int) -> Future[Any]:
         """Hand out the pre-flight."""
+
+    def tell(self) -> None:
+        """Send the job itself with the next task: somebody does not know it."""
 
     def cause(self, error: BaseException) -> str | None:
         """Return what to record of a task that did not return; None if it concerns all tasks."""
@@ -54,53 +62,69 @@ class Crew(Protocol):
 
 
 class Pace:
-    """How many replicates make a task."""
+    """How many replicates make a task.
 
-    def __init__(self, unit: int) -> None:
-        self.unit, self.size, self.known = unit, 1, False
+    Parameters
+    ----------
+    unit
+        The fewest replicates that can be computed alone.
+    width
+        How many tasks are computed at a time.
+    """
+
+    def __init__(self, unit: int, width: int = 1) -> None:
+        self.unit, self.width, self.size = unit, width, 1
         self.replicates, self.seconds = 0, 0.0
 
     def seen(self, replicates: int, seconds: float) -> None:
         """Learn from a finished task."""
         self.replicates, self.seconds = self.replicates + replicates, self.seconds + seconds
-        fitting = max(int(_TASK_SECONDS / max(self.each, 1e-9) / self.unit), 1)
+        fitting = max(int(self.length / max(self.each, 1e-9) / self.unit), 1)
         self.size = min(fitting, self.size * _GROWTH)
+
+    @property
+    def length(self) -> float:
+        """Seconds that a task should take: the more workers, the longer."""
+        return max(_TASK_SECONDS, self.width / _TASKS_PER_SECOND)
 
     @property
     def each(self) -> float:
         """Seconds per replicate so far."""
         return self.seconds / self.replicates if self.replicates else 0.0
 
-    def next(self, left: int, width: int) -> int:
+    def next(self, left: int) -> int:
         """Return the next task's replicates: all workers must have something to do until the end."""
-        share = max(-(-left // (self.unit * width * _AHEAD)), 1)
+        share = max(-(-left // (self.unit * self.width * _AHEAD)), 1)
         return min(self.size, share) * self.unit
 
 
-def alone(job: Job, todo: Sequence[Range]) -> Iterator[Outcome]:
+def alone(job: Job, todo: Sequence[Range], pace: Pace) -> Iterator[Outcome]:
     """Compute ranges of replicates in this process, a task at a time."""
-    pace = Pace(job.unit)
     for first, stop in todo:
         while first < stop:
-            count = min(pace.next(stop - first, 1), stop - first)
-            outcome = job(first, count)
+            count = min(pace.next(stop - first), stop - first)
+            outcome = job.compute(first, count)
             pace.seen(count, outcome.record.seconds)
             first += count
             yield outcome
 
 
-def shared(job: Job, todo: Sequence[Range], crew: Crew, deadline: float | None = None) -> Iterator[Outcome]:
+def shared(job: Job, todo: Sequence[Range], crew: Crew, pace: Pace, deadline: float | None = None) -> Iterator[Outcome]:
     """Compute ranges of replicates with others, in whatever order they come back, until a time of the clock."""
-    queue, pace, pending = _Queue(todo, job.unit), Pace(job.unit), dict[Future[Any], Range]()
+    queue, pending = _Queue(todo, job.unit), dict[Future[Any], Range]()
+    # Those who finish say so: looking through all that are under way would take longer, the more there are.
+    finished: SimpleQueue[Future[Any]] = SimpleQueue()
     try:
         while queue or pending:
             while queue.ready(len(pending)) and len(pending) < crew.width * _AHEAD:
-                first, stop = queue.take(pace.next(queue.left, crew.width))
-                pending[crew.submit(first, stop - first, pace.each * (stop - first))] = (first, stop)
-            left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-            for future in wait(pending, left, return_when=FIRST_COMPLETED).done:
-                first, stop = pending.pop(future)
-                outcome = _result(job, crew, queue, future, first, stop)
+                first, stop = queue.take(pace.next(queue.left))
+                future = crew.submit("compute", first, stop - first, pace.each * (stop - first))
+                pending[future] = (first, stop)
+                future.add_done_callback(finished.put)
+            with contextlib.suppress(Empty):
+                left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+                future = finished.get(timeout=left)
+                outcome = _result(job, crew, queue, future, *pending.pop(future))
                 if outcome is not None:
                     pace.seen(max(outcome.record.n, 1), outcome.record.seconds)
                     yield outcome
@@ -112,11 +136,15 @@ def shared(job: Job, todo: Sequence[Range], crew: Crew, deadline: float | None =
 
 
 def _result(job: Job, crew: Crew, queue: _Queue, future: Future[Any], first: int, stop: int) -> Outcome | None:
-    """Return what a task came to; None if it died and its replicates are queued again, one by one."""
+    """Return what a task came to; None if its replicates are queued again: one by one if it died."""
     try:
         outcome: Outcome | None = unpacked(future.result())
         return outcome
-    except InvalidStudy:
+    except Unknown:
+        crew.tell()
+        queue.back(first, stop)
+        return None
+    except (InvalidStudy, StoreError):
         raise
     except (Exception, CancelledError, SystemExit) as error:
         cause = crew.cause(error)
@@ -164,6 +192,11 @@ class _Queue:
         self.left -= cut - first
         return first, cut
 
+    def back(self, first: int, stop: int) -> None:
+        """Take back replicates that nobody has tried."""
+        self.left += stop - first
+        self.ranges.appendleft((first, stop))
+
     def again(self, first: int, stop: int) -> None:
         """Take back the replicates of a task that died."""
         self.left += stop - first
@@ -202,7 +235,8 @@ def first_check(job: Job, crew: Crew | None) -> Outcome | None:
 
 def once(job: Job, crew: Crew | None, first: int, count: int) -> Outcome:
     """Compute one block."""
-    (outcome,) = alone(job, [(first, first + count)]) if crew is None else shared(job, [(first, first + count)], crew)
+    todo, pace = [(first, first + count)], Pace(job.unit)
+    (outcome,) = alone(job, todo, pace) if crew is None else shared(job, todo, crew, pace)
     return outcome
 
 
