@@ -7,13 +7,48 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from ..errors import InvalidStudy, RingtrueError
 from ..question.study import Study
 from ..replicates.preflight import preflight
+from ..replicates.record import Failure, Replicates
 from ..replicates.simulate import Keep, OnFailure, Outcome, Raised, Recorder, compute
+
+
+@dataclass(frozen=True)
+class Written:
+    """Replicates that a worker has written where others find them: which, how long they took, and what was lost."""
+
+    first: int
+    stop: int
+    seconds: float
+    failures: tuple[Failure, ...]
+
+    @property
+    def n(self) -> int:
+        """How many they are."""
+        return self.stop - self.first
+
+
+@dataclass(frozen=True, eq=False)
+class Noted:
+    """What became of some replicates, as an :class:`Outcome` has it, but for their numbers."""
+
+    record: Written
+    failure: Failure | None = None
+    error: None = None
+
+
+class Helpers(Protocol):
+    """Where those who compute write to."""
+
+    def known(self, first: int, stop: int) -> Written | None:
+        """Return that replicates are written by this process, if they are."""
+
+    def write(self, record: Replicates) -> Written:
+        """Write replicates."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,10 +59,19 @@ class Job:
     n: int
     keep: Keep = None
     on_failure: OnFailure = "raise"
+    helpers: Helpers | None = None
 
     def compute(self, first: int, count: int) -> Outcome:
         """Compute replicates."""
         return compute(self.study, first, count, keep=self.keep, on_failure=self.on_failure)
+
+    def write(self, first: int, count: int) -> Noted:
+        """Compute replicates, write them where this process is to, and return that they are written."""
+        assert self.helpers is not None
+        if (known := self.helpers.known(first, first + count)) is not None:
+            return Noted(known)
+        outcome = self.compute(first, count)
+        return Noted(self.helpers.write(outcome.record), outcome.failure)
 
     def checked(self, block: int = 0) -> Outcome | None:
         """Run the pre-flight from a block on, and return what its replicates came to; what is refused is raised.
@@ -97,7 +141,7 @@ def do(name: str, job: bytes | None, method: str, *args: int) -> tuple[str, Any]
         return "unknown", None
     except RingtrueError as error:
         return type(error).__name__, str(error)
-    return "done", None if outcome is None else Outcome(outcome.record, outcome.failure)
+    return "done", None if outcome is None else replace(outcome, error=None)
 
 
 def known_job(name: str, job: bytes | None) -> Job:

@@ -109,8 +109,13 @@ def alone(job: Job, todo: Sequence[Range], pace: Pace) -> Iterator[Outcome]:
             yield outcome
 
 
-def shared(job: Job, todo: Sequence[Range], crew: Crew, pace: Pace, deadline: float | None = None) -> Iterator[Outcome]:
-    """Compute ranges of replicates with others, in whatever order they come back, until a time of the clock."""
+def shared(
+    job: Job, todo: Sequence[Range], crew: Crew, pace: Pace, deadline: float | None = None, method: str = "compute"
+) -> Iterator[Any]:
+    """Compute ranges of replicates with others, in whatever order they come back, until a time of the clock.
+
+    The method of the job says what comes back: an :class:`Outcome`, or :class:`Noted` of what was written elsewhere.
+    """
     queue, pending = _Queue(todo, job.unit), dict[Future[Any], Range]()
     # Those who finish say so: looking through all that are under way would take longer, the more there are.
     finished: SimpleQueue[Future[Any]] = SimpleQueue()
@@ -118,7 +123,7 @@ def shared(job: Job, todo: Sequence[Range], crew: Crew, pace: Pace, deadline: fl
         while queue or pending:
             while queue.ready(len(pending)) and len(pending) < crew.width * _AHEAD:
                 first, stop = queue.take(pace.next(queue.left))
-                future = crew.submit("compute", first, stop - first, pace.each * (stop - first))
+                future = crew.submit(method, first, stop - first, pace.each * (stop - first))
                 pending[future] = (first, stop)
                 future.add_done_callback(finished.put)
             with contextlib.suppress(Empty):
@@ -135,11 +140,10 @@ def shared(job: Job, todo: Sequence[Range], crew: Crew, pace: Pace, deadline: fl
             future.cancel()
 
 
-def _result(job: Job, crew: Crew, queue: _Queue, future: Future[Any], first: int, stop: int) -> Outcome | None:
+def _result(job: Job, crew: Crew, queue: _Queue, future: Future[Any], first: int, stop: int) -> Any:
     """Return what a task came to; None if its replicates are queued again: one by one if it died."""
     try:
-        outcome: Outcome | None = unpacked(future.result())
-        return outcome
+        return unpacked(future.result())
     except Unknown:
         crew.tell()
         queue.back(first, stop)

@@ -97,6 +97,18 @@ class Lock:
                 self.path.unlink()
 
 
+class Unlocked:
+    """The right to write to what nobody else can open."""
+
+    def release(self) -> None:
+        """Nobody waits for it."""
+
+
+def temporary() -> sqlite3.Connection:
+    """Open a file without a name, which is removed when it is closed."""
+    return sqlite3.connect("", isolation_level=None, check_same_thread=False)
+
+
 def writable_place(path: PathLike) -> Path:
     """Return where a store may be written."""
     whole = as_path(path, "a store").resolve()
