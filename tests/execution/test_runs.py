@@ -358,6 +358,7 @@ def test_tasks_are_longer_where_workers_are_many() -> None:
             pace.seen(100, 1.0)
         length = pace.next(10**9) * pace.each
         assert length == pytest.approx(max(0.5, width / 100))
+        assert pace.next(1) * pace.each == pytest.approx(max((length - 0.5) / 4, 0.01), abs=0.01)
 
 
 @pytest.mark.parametrize("n", [31, 50, 60, 61, 100])

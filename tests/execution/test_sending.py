@@ -143,11 +143,9 @@ def test_a_job_goes_with_as_many_tasks_as_there_are_workers() -> None:
             return Future()
 
     crew = Borrowed(Job(study(), 10), Listening(1), 3)
-    for _ in range(5):
-        crew.submit("compute", 0, 1, 0.0)
+    crew.submit("compute", [(i, i + 1) for i in range(5)], 0.0)
     assert sent == [True] * 3 + [False] * 2
     crew.tell()
     crew.tell()
-    for _ in range(3):
-        crew.submit("compute", 0, 1, 0.0)
+    crew.submit("compute", [(0, 1)] * 3, 0.0)
     assert sent[5:] == [True, True, False]

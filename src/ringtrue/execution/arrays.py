@@ -73,7 +73,8 @@ def from_environment(variables: Mapping[str, str]) -> Shard:
 
 def _place(scheduler: str, names: tuple[str, ...], variables: Mapping[str, str]) -> Shard:
     try:
-        number, first, last, step = (int(variables[name]) for name in names)
+        number, first, last = (int(variables[name]) for name in names[:3])
+        step = int(variables.get(names[3], 1))
         count = (last - first) // step + 1
         i, rest = divmod(number - first, step)
         even = rest == 0 and 0 <= i < count == int(variables.get(_COUNT, count))

@@ -16,6 +16,8 @@ from ..replicates.preflight import preflight
 from ..replicates.record import Failure, Replicates
 from ..replicates.simulate import Keep, OnFailure, Outcome, Raised, Recorder, compute
 
+Range = tuple[int, int]
+
 
 @dataclass(frozen=True)
 class Written:

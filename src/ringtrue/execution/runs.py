@@ -286,8 +286,8 @@ def _outcomes(
     """Compute what is missing, but for what the pre-flight has computed already."""
     pace = Pace(job.unit, 1 if crew is None else crew.width)
     if checked is not None:
-        # It took at least as long as these replicates do: so the first tasks are not too long.
-        pace.seen(max(checked.record.n, 1), checked.record.seconds)
+        # It runs them twice, and does more: so the first tasks are not too long.
+        pace.seen(max(2 * checked.record.n, 1), checked.record.seconds)
         record, (_, stop) = checked.record, todo[0]
         first, end = min(record.first, stop), min(record.stop, stop)  # a batch may reach beyond, at both ends
         yield replace(checked, record=record.part(first, end))

@@ -19,7 +19,7 @@ from ..errors import InvalidStudy, RingtrueError, StoreError
 from ..replicates.record import Failure, lost_record
 from ..replicates.reducers import fields
 from ..replicates.simulate import Outcome, header_of
-from .jobs import Job, Unknown, unpacked
+from .jobs import Job, Range, Unknown, unpacked
 
 #: Seconds a task should take: long beside the cost of sending it, short beside what an interruption may lose.
 _TASK_SECONDS = 0.5
@@ -30,8 +30,8 @@ _TASKS_PER_SECOND = 100
 _GROWTH = 8
 #: Tasks handed out per worker: one to do and one to go on with.
 _AHEAD = 2
-
-Range = tuple[int, int]
+#: Where workers are many, tasks are handed out together, as many as a share of the workers: less work for a client.
+_SHARE = 20
 
 
 class Crew(Protocol):
@@ -41,8 +41,8 @@ class Crew(Protocol):
     def width(self) -> int:
         """How many tasks are computed at a time."""
 
-    def submit(self, method: str, first: int, count: int, expected: float) -> Future[Any]:
-        """Hand out replicates for a method of the job, expected to take some seconds; unpack the result."""
+    def submit(self, method: str, spans: Sequence[Range], each: float) -> list[Future[Any]]:
+        """Hand out tasks for a method of the job, expected to take some seconds per replicate; unpack their results."""
 
     def check(self, block: int) -> Future[Any]:
         """Hand out the pre-flight."""
@@ -95,7 +95,9 @@ class Pace:
     def next(self, left: int) -> int:
         """Return the next task's replicates: all workers must have something to do until the end."""
         share = max(-(-left // (self.unit * self.width * _AHEAD)), 1)
-        return min(self.size, share) * self.unit
+        # Where workers are many, short tasks at the end cost more than some who are done early.
+        least = int((self.length - _TASK_SECONDS) / 4 / max(self.each, 1e-9) / self.unit)
+        return min(self.size, max(share, least)) * self.unit
 
 
 def alone(job: Job, todo: Sequence[Range], pace: Pace) -> Iterator[Outcome]:
@@ -119,13 +121,14 @@ def shared(
     queue, pending = _Queue(todo, job.unit), dict[Future[Any], Range]()
     # Those who finish say so: looking through all that are under way would take longer, the more there are.
     finished: SimpleQueue[Future[Any]] = SimpleQueue()
+    most, together = crew.width * _AHEAD, max(crew.width // _SHARE, 1)
     try:
         while queue or pending:
-            while queue.ready(len(pending)) and len(pending) < crew.width * _AHEAD:
-                first, stop = queue.take(pace.next(queue.left))
-                future = crew.submit(method, first, stop - first, pace.each * (stop - first))
-                pending[future] = (first, stop)
-                future.add_done_callback(finished.put)
+            spans = [queue.take(pace.next(queue.left)) for _ in _free(queue, len(pending), most, together)]
+            if spans:
+                for future, span in zip(crew.submit(method, spans, pace.each), spans, strict=True):
+                    pending[future] = span
+                    future.add_done_callback(finished.put)
             with contextlib.suppress(Empty):
                 left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
                 future = finished.get(timeout=left)
@@ -138,6 +141,14 @@ def shared(
     finally:
         for future in pending:
             future.cancel()
+
+
+def _free(queue: _Queue, pending: int, most: int, together: int) -> Iterator[int]:
+    """Count the tasks that can be handed out now, while they are taken; none if a few more are worth waiting for."""
+    for under_way in range(pending, most if pending <= most - together else pending):
+        if not queue.ready(under_way):
+            return
+        yield under_way
 
 
 def _result(job: Job, crew: Crew, queue: _Queue, future: Future[Any], first: int, stop: int) -> Any:

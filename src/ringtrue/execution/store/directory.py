@@ -169,35 +169,63 @@ class Helpers:
 
     def known(self, first: int, stop: int) -> Written | None:
         """Return that replicates are written by this process, if they are: executors may ask twice."""
-        with _own_file(self) as store:
-            if store.missing(first, stop):
-                return None
-            lost = [one for one in store.failures() if first <= one.replicate < stop]
-            return Written(first, stop, 0.0, tuple(lost))
+        return _own_file(self).known(first, stop)
 
     def write(self, record: Replicates) -> Written:
         """Write replicates to the file of this process; they then survive whatever happens to it."""
-        with _own_file(self) as store:
-            for start, stop in store.missing(record.first, record.stop):
-                store.add(record.part(start, stop))
-            store.flush()
+        _own_file(self).write(record)
         return Written(record.first, record.stop, record.seconds, record.failures)
 
 
-_files: dict[tuple[str, int], Store] = {}
-_writing = threading.Lock()
+class _Own:
+    """The file of this process, and what its threads want to write: whoever comes first writes for those who wait."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.adding, self.writing = threading.Lock(), threading.Lock()
+        self.waiting: list[Replicates] = []
+        self.added = self.written = 0
+
+    def known(self, first: int, stop: int) -> Written | None:
+        with self.writing:
+            if self.store.missing(first, stop):
+                return None
+            lost = [one for one in self.store.failures() if first <= one.replicate < stop]
+            return Written(first, stop, 0.0, tuple(lost))
+
+    def write(self, record: Replicates) -> None:
+        with self.adding:
+            self.waiting.append(record)
+            self.added = mine = self.added + 1
+        with self.writing:
+            if self.written >= mine:
+                return
+            with self.adding:
+                records, self.waiting, count = self.waiting, [], self.added
+            for one in records:
+                for start, stop in self.store.missing(one.first, one.stop):
+                    self.store.add(one.part(start, stop))
+            self.store.flush()
+            self.written = count
+
+    def close(self) -> None:
+        with self.writing:
+            self.store.close()
 
 
-@contextlib.contextmanager
-def _own_file(helpers: Helpers) -> Iterator[Store]:
-    """Lend the file of this process for a run; one thread at a time."""
-    with _writing:
+_files: dict[tuple[str, int], _Own] = {}
+_opening = threading.Lock()
+
+
+def _own_file(helpers: Helpers) -> _Own:
+    """Return the file of this process for a run; those for other runs are closed."""
+    with _opening:
         mine = (helpers.session, os.getpid())
         if mine not in _files:
             for old in [key for key in _files if key[0] != helpers.session]:
                 _files.pop(old).close()
-            _files[mine] = _made(helpers)
-        yield _files[mine]
+            _files[mine] = _Own(_made(helpers))
+        return _files[mine]
 
 
 def _made(helpers: Helpers) -> Store:
