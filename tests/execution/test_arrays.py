@@ -112,7 +112,7 @@ def _script() -> str:
     """Return the job script of the docs."""
     page = (ROOT / "docs" / "clusters.md").read_text("utf-8")
     (script,) = re.findall(r"```bash\n(#!/bin/bash.*?)```", page, re.DOTALL)
-    return script
+    return str(script)
 
 
 @pytest.mark.process
