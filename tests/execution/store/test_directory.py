@@ -191,6 +191,23 @@ def test_a_replicate_that_one_has_lost_is_that_of_the_other(folder: str) -> None
     assert_identical(rt.run(asked, n=N, store=folder), rt.run(asked, n=N))
 
 
+def test_a_loss_among_others_gives_way_alone(folder: str) -> None:
+    """Of a row with several losses in the file of the run, the one that a helper has goes, and nothing else changes."""
+    with ThreadPoolExecutor(2) as threads:
+        before = rt.run(study(weary), n=N, executor=threads, store=folder, on_failure="record")
+    numbers = [one.replicate for one in before.failures]
+    assert len(numbers) > 3
+    middle = numbers[1]
+    helped(folder, study(), (middle, middle + 1))
+    helped(folder, study(), (numbers[0] + 1, numbers[2]), session="wider")
+    with Store.read(folder) as opened:
+        assert [one.replicate for one in opened.failures()] == [k for k in numbers if k != middle]
+    after = rt.run(study(weary), n=N, store=folder, on_failure="record")
+    assert [one.replicate for one in after.failures] == [k for k in numbers if k != middle]
+    plain = rt.run(study(), n=N)
+    np.testing.assert_array_equal(after.u[after.kept], plain.u[after.kept])
+
+
 def test_an_executor_that_asks_twice_is_told_twice(folder: str) -> None:
     """A worker that has written replicates says so, and computes nothing again."""
     asked = study()

@@ -28,7 +28,7 @@ from . import database
 from .codec import FURTHEST
 from .meta import Meta, need_same
 from .pouring import pour, pour_reference
-from .store import Store, between_failures
+from .store import Store, between
 
 #: The files of shares, which schedulers run as jobs of their own, and of those who help with them.
 SHARES = "share-*.db"
@@ -130,18 +130,23 @@ def _take_in(file: Path, whole: Store) -> None:
         # Helpers have the study from the run itself, which has looked whether it is the same; shares have their own.
         need_same(whole.meta, part.meta, whole.path, file if file.match(SHARES) else None)
         pour_reference(part, whole)
+        lost = {one.replicate for one in whole.failures()}
         for record in part.parts(0, FURTHEST):
-            _take_record(part, part.with_draws(record), whole)
+            _take_record(part, part.with_draws(record), whole, lost)
 
 
-def _take_record(part: Store, record: Replicates, whole: Store) -> None:
-    for alive in between_failures(record):
-        if whole.missing(alive.first, alive.stop) != [(alive.first, alive.stop)]:
-            whole.forget_failures(alive.first, alive.stop)
+def _take_record(part: Store, record: Replicates, whole: Store, lost: set[int]) -> None:
+    """Copy replicates to a store, of which it is known what it has lost."""
+    gone = [one.replicate for one in record.failures]
+    for alive in between(record, gone):
+        if found := lost.intersection(range(alive.first, alive.stop)):
+            whole.forget_failures(found)
+            lost -= found
         pour(part, alive, whole)
-    for lost in record.failures:
-        if whole.missing(lost.replicate, lost.replicate + 1):
-            whole.add(record.part(lost.replicate, lost.replicate + 1))
+    for number in gone:
+        if whole.missing(number, number + 1):
+            whole.add(record.part(number, number + 1))
+            lost.add(number)
 
 
 @dataclass(frozen=True)

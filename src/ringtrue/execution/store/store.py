@@ -12,7 +12,7 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -281,22 +281,26 @@ class Store:
         if time.monotonic() - self._flushed > _EVERY or self._buffered > _AT_MOST:
             self.flush()
 
-    def forget_failures(self, start: int = 0, stop: int = sys.maxsize) -> int:
-        """Take lost replicates for ones that were never computed, and return how many there were; written at once."""
+    def forget_failures(self, only: Collection[int] | None = None) -> int:
+        """Take lost replicates, or some of them, for ones that were never computed; written at once.
+
+        Returns how many there were.
+        """
         self._need_writer()
         self.flush()
-        hit = [self._with_draws(part) for part in self.parts(start, stop) if part.failures]
+        parts = ((part, _numbers_lost(part, only)) for part in self.parts(0, sys.maxsize))
+        hit = [(self._with_draws(part), lost) for part, lost in parts if lost]
         if not hit:
             return 0
-        kept = [piece for part in hit for piece in between_failures(part)]
+        kept = [piece for part, lost in hit for piece in between(part, lost)]
         with speaking(self.path), self._signed(self._meta):
             for table in ("spans", "draws"):
-                where = [(part.first, part.stop) for part in hit]
+                where = [(part.first, part.stop) for part, _ in hit]
                 self._db.executemany(f"DELETE FROM {table} WHERE first >= ? AND first < ?", where)
             database.insert(self._db, "spans", codec.span_rows(kept, time.time()))
             database.insert(self._db, "draws", codec.draws_rows(kept))
         self._ranges = self._contents.covered()
-        return sum(part.lost for part in hit)
+        return sum(len(lost) for _, lost in hit)
 
     def _with_draws(self, part: Replicates) -> Replicates:
         """Return some replicates with the draws that are kept of them."""
@@ -525,10 +529,13 @@ def _prepared(path: Path, db: sqlite3.Connection, wanted: Meta) -> Meta:
     return replace(there, n=max(there.n, wanted.n), opened=wanted.opened)
 
 
-def between_failures(part: Replicates) -> list[Replicates]:
-    """Return the replicates before, between and behind those that were lost."""
-    lost = sorted(one.replicate for one in part.failures)
-    edges = zip([part.first, *(k + 1 for k in lost)], [*lost, part.stop], strict=True)
+def _numbers_lost(part: Replicates, only: Collection[int] | None) -> list[int]:
+    return sorted(one.replicate for one in part.failures if only is None or one.replicate in only)
+
+
+def between(part: Replicates, numbers: Sequence[int]) -> list[Replicates]:
+    """Return the replicates before, between and behind some of them."""
+    edges = zip([part.first, *(k + 1 for k in numbers)], [*numbers, part.stop], strict=True)
     return [part.part(a, b) for a, b in edges if a < b]
 
 
