@@ -36,7 +36,7 @@ test-oldest: .venv-oldest/.tools
 # The site is in site/; search needs a server: python -m http.server --directory site
 # The heavy friends, in an environment of their own: adapters are tested with the libraries themselves.
 test-libraries: .venv-libraries/.tools
-	.venv-libraries/bin/python -m pytest -n 2 --dist loadfile -m libraries tests/adapters tests/test_docs.py
+	.venv-libraries/bin/python -m pytest -n 2 --dist loadfile -m libraries tests/adapters tests/execution/test_executors.py tests/test_docs.py
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -50,7 +50,7 @@ pictures: $(VENV)/.installed
 	MPLBACKEND=Agg $(BIN)/python docs/pictures.py
 
 # Levels and power take an hour; name one module to run it alone: make bench BENCH=studies
-BENCH ?= house studies uniformity twosample coverage paper odes runs plots report verdicts libraries suites levels power
+BENCH ?= house studies uniformity twosample coverage paper odes runs scale plots report verdicts libraries suites levels power
 bench: $(VENV)/.tools
 	for name in $(BENCH); do $(BIN)/python -m benchmarks.$$name || exit 1; done
 

@@ -70,6 +70,28 @@ def test_shards_are_merged_shown_and_judged(file: str, tmp_path: Path, capsys: p
     assert "judged 1 time: combination at n = 60" in shown
 
 
+def test_a_run_is_kept_and_not_judged(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command says how far it came, and other commands read the directory it wrote."""
+    folder = f"{tmp_path / 'runs'}/"
+    _runs("run", file, "--on-failure", "record", "--store", folder)
+    assert "60 of 60 replicates" in capsys.readouterr().out
+    assert "judged" not in capsys.readouterr().out
+    (tmp_path / "study.py").write_text(STUDY.replace("y > 2.5", "y > 99"))
+    with pytest.warns(UserWarning, match="computed again"):
+        _runs("run", file, "--store", folder, "--retry-failures")
+    assert "60 of 60 replicates, 0 failed" in capsys.readouterr().out
+    _runs("show", folder)
+    assert "60 of 60 replicates, 0 failed" in capsys.readouterr().out
+    assert _exit("judge", folder) in (0, 1, 2)
+    assert _exit("report", folder, "-o", str(tmp_path / "page.html")) in (0, 1, 2)
+
+
+def test_a_run_that_is_not_kept_is_refused(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing would be left of it."""
+    assert _exit("run", file) == 3
+    assert "--store" in capsys.readouterr().err
+
+
 def test_a_share_is_not_judged(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A verdict on a share is refused, since it would be a look at the whole."""
     assert _exit("check", file, "--store", str(tmp_path / "0.db"), "--shard", "0/3", "--json") == 3

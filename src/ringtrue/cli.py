@@ -57,16 +57,16 @@ FORCE = click.option("--force", is_flag=True, help="Write over a page that is th
 JSON = click.option("--json", "form", flag_value="json", help="Print the result as JSON.")
 DETAILS = click.option("--details", "form", flag_value="details", help="Print every test and measure.")
 PAGE = click.Path(dir_okay=False, path_type=Path)
-STORE = click.argument("store", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+STORE = click.argument("store", type=click.Path(exists=True, path_type=Path))
 
 
-def _as_shard(context: Any, option: Any, value: str | None) -> tuple[int, int] | None:
-    """Read I/K."""
-    if value is None:
-        return None
-    part, slash, whole = value.partition("/")
+def _as_shard(context: Any, option: Any, value: str | None) -> tuple[int, int] | str | None:
+    """Read I/K, or the word that stands for the place of a job in its array."""
+    if value in (None, "array"):
+        return value
+    part, slash, whole = str(value).partition("/")
     if not (slash and part.isdecimal() and whole.isdecimal()):
-        raise click.BadParameter(f"I/K was expected, such as 0/4, but {value!r} arrived.")
+        raise click.BadParameter(f"I/K was expected, such as 0/4, or array, but {value!r} arrived.")
     return int(part), int(whole)
 
 
@@ -76,24 +76,41 @@ def cli() -> None:
     """Can the uncertainty that comes out of an inference procedure be trusted?"""
 
 
+def _running(command: Any) -> Any:
+    """Give a command the options of who computes, and where it is kept."""
+    for option in reversed(
+        (
+            click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path)),
+            click.option("--n", type=click.IntRange(min=1), help="Number of replicates, instead of the file's own."),
+            click.option("--max-seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after this time."),
+            click.option("--seed", type=click.IntRange(min=0), help="Seed, instead of the study's own."),
+            click.option("--on-failure", type=click.Choice(["raise", "record"]), default="raise", show_default=True),
+            click.option("--workers", type=click.IntRange(min=1), help="Processes of this machine."),
+            click.option("--dask", metavar="ADDRESS", help="A Dask scheduler to run on, e.g. tcp://host:8786."),
+            click.option("--timeout", type=float, help="Seconds that one replicate may take."),
+            # As it was typed: the slash at the end of a name says that it is a directory.
+            click.option("--store", metavar="FILE|DIR/", help="File or directory to keep replicates in and resume."),
+            click.option("--tag", default="", help="Goes into the store's fingerprint."),
+            click.option(
+                "--shard",
+                metavar="I/K|array",
+                callback=_as_shard,
+                help="The I-th of K shares, from 0, or that of this job in its array; needs --store.",
+            ),
+            click.option("--keep", type=click.Choice(["draws"]), help="Keep draws in the store."),
+            click.option("--retry-failures", is_flag=True, help="Compute the lost replicates of the store again."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
 @cli.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--n", type=click.IntRange(min=1), help="Number of replicates, instead of the file's own.")
+@_running
 @click.option("--until", type=click.Choice(["decided"]), help="Run until there is a verdict, instead of --n.")
 @click.option("--max-n", type=click.IntRange(min=1), default=5000, show_default=True, help="The most, with --until.")
-@click.option("--max-seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after this time.")
-@click.option("--seed", type=click.IntRange(min=0), help="Seed, instead of the study's own.")
 @ALPHA_OPTION
 @TEST_OPTION
-@click.option("--on-failure", type=click.Choice(["raise", "record"]), default="raise", show_default=True)
-@click.option("--workers", type=click.IntRange(min=1), help="Processes of this machine.")
-@click.option("--dask", metavar="ADDRESS", help="A Dask scheduler to run on, e.g. tcp://host:8786.")
-@click.option("--timeout", type=float, help="Seconds that one replicate may take.")
-@click.option("--store", type=click.Path(dir_okay=False, path_type=Path), help="File to keep replicates in and resume.")
-@click.option("--tag", default="", help="Goes into the store's fingerprint.")
-@click.option("--shard", metavar="I/K", callback=_as_shard, help="The I-th of K shares, from 0; needs --store.")
-@click.option("--keep", type=click.Choice(["draws"]), help="Keep draws in the store.")
-@click.option("--retry-failures", is_flag=True, help="Compute the lost replicates of the store again.")
 @click.option("--report", "page", type=PAGE, metavar="FILE", help="Write an HTML page, and JSON beside it.")
 @FORCE
 @JSON
@@ -144,6 +161,21 @@ def check(
     _answer(result, form, page, settings["store"])
 
 
+@cli.command("run")
+@_running
+def run_command(file: Path, n: int | None, seed: int | None, dask: str | None, **settings: Any) -> None:
+    """Run the study in FILE and keep its replicates in a store; nothing is judged.
+
+    FILE is as for check. Exit code: 0 if all replicates are there, 3 if it could not be run.
+    """
+    if settings["store"] is None:
+        raise click.UsageError("what is not judged must be kept; pass --store, or use check.")
+    with _beside(file), contextlib.redirect_stdout(sys.stderr), _cluster(dask) as executor:
+        study, many = load_study(file, n=n, seed=seed)
+        run(study, n=many, executor=executor, **settings)
+    _describe(settings["store"])
+
+
 def _need_free(files: Iterable[Path], force: bool) -> None:
     """Refuse to write over something."""
     there = [str(file) for file in files if file.exists() or file.is_symlink()]
@@ -151,7 +183,7 @@ def _need_free(files: Iterable[Path], force: bool) -> None:
         raise click.UsageError(f"{' and '.join(there)} would be written over; pass --force, or another name.")
 
 
-def _answer(result: Result, form: str | None, page: Path | None = None, store: Path | None = None) -> NoReturn:
+def _answer(result: Result, form: str | None, page: Path | None = None, store: Path | str | None = None) -> NoReturn:
     """Print a result, write its page if one is wanted, and exit with its verdict's code."""
     # The answer comes before the page: a page that cannot be written must not cost it.
     click.echo(_shown(result, form))
@@ -304,7 +336,7 @@ def _last_sight(watching: Watch, show: Show, pause: float | None) -> Sight:
 
 @cli.command("merge")
 @click.argument("out", type=click.Path(path_type=Path))
-@click.argument("stores", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("stores", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 def merge_command(out: Path, stores: tuple[Path, ...]) -> None:
     """Put the shards STORES together in OUT, which must not exist."""
     merge(stores, out)
@@ -376,7 +408,7 @@ def paper(name: str, scale: float | None, seed: int, out: Path) -> None:
     click.echo(f"The figures are in {out.resolve()}; open {out / 'index.html'}.")
 
 
-def _describe(store: Path) -> None:
+def _describe(store: Path | str) -> None:
     with Store.read(store) as opened:
         click.echo(described(opened))
 

@@ -349,7 +349,7 @@ class Blaming(Executor):
 
     def _holds_culprit(self, method: Any, first: int, count: int) -> bool:
         """Whether a task, by its last three arguments, computes the culprit."""
-        return bool(method == "__call__" and first <= self.culprit < first + count)
+        return bool(method == "compute" and first <= self.culprit < first + count)
 
     def _all(self) -> None:
         time.sleep(0.01)

@@ -337,17 +337,28 @@ def test_settings_that_make_no_sense_are_refused(options: Any, message: str) -> 
 
 def test_tasks_grow_and_leave_something_for_everybody() -> None:
     """Tasks start at one, grow at most eightfold to half a second, and shrink towards the end."""
-    pace = Pace(1)
-    assert pace.next(10**6, 2) == 1
+    pace = Pace(1, 2)
+    assert pace.next(10**6) == 1
     pace.seen(1, 1e-5)
-    assert pace.next(10**6, 2) == 8
+    assert pace.next(10**6) == 8
     for _ in range(9):
         pace.seen(1000, 1e-2)
-    assert 40_000 <= pace.next(10**7, 2) <= 60_000
-    assert pace.next(100, 2) == 25
-    slow = Pace(1)
+    assert 40_000 <= pace.next(10**7) <= 60_000
+    assert pace.next(100) == 25
+    slow = Pace(1, 2)
     slow.seen(1, 60.0)
-    assert slow.next(10**6, 2) == 1
+    assert slow.next(10**6) == 1
+
+
+def test_tasks_are_longer_where_workers_are_many() -> None:
+    """At most a hundred tasks a second are handed out, however many workers there are."""
+    for width in (2, 50, 1000, 10_000):
+        pace = Pace(1, width)
+        for _ in range(9):
+            pace.seen(100, 1.0)
+        length = pace.next(10**9) * pace.each
+        assert length == pytest.approx(max(0.5, width / 100))
+        assert pace.next(1) * pace.each == pytest.approx(max((length - 0.5) / 4, 0.01), abs=0.01)
 
 
 @pytest.mark.parametrize("n", [31, 50, 60, 61, 100])

@@ -55,15 +55,15 @@ class Gate:
         self.deadline = None if seconds is None else time.monotonic() + float(seconds)
         self.start = self.done = start
         self.enough: int | None = None
-        self._waiting: dict[int, Replicates] = {}
+        self._waiting: dict[int, Any] = {}
 
     @property
     def opens(self) -> bool:
         """Whether the run may end before it has all replicates."""
         return self.until is not None or self.deadline is not None
 
-    def see(self, record: Replicates) -> None:
-        """Look at replicates that have come, once all before them have."""
+    def see(self, record: Any) -> None:
+        """Look at replicates that have come, once all before them have; what decides sees their numbers."""
         if not self.opens or not record.n:
             return
         self._waiting[record.first] = record

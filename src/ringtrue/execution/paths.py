@@ -6,6 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+#: The file of a run in a directory.
+RUN = "run.db"
+
 
 def as_path(value: Any, what: str) -> Path:
     """Return a path, or say what arrived instead of one.
@@ -18,3 +21,15 @@ def as_path(value: Any, what: str) -> Path:
     if not isinstance(value, (str, os.PathLike)):
         raise TypeError(f"{what} must be the name of a file, such as 'run.db', but {value!r} arrived.")
     return Path(value)
+
+
+def is_directory(value: Any) -> bool:
+    """Whether a name is that of a directory: one that is there, or a name that ends with a separator.
+
+    Examples
+    --------
+    >>> is_directory("runs/"), is_directory("run.db")
+    (True, False)
+    """
+    ends = isinstance(value, str) and value.endswith(tuple(filter(None, (os.sep, os.altsep))))
+    return ends or as_path(value, "store").is_dir()

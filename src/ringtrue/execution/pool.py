@@ -12,7 +12,7 @@ import math
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
 from multiprocessing import Pipe, current_process, parent_process, spawn
 from multiprocessing.connection import wait as wait_for
@@ -21,7 +21,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from ..errors import InvalidStudy, RingtrueError
-from .tasks import Job, do, known_job, packed
+from .jobs import Job, Range, do, known_job, packed
 
 #: Variables by which numeric libraries are told how many threads to start.
 _THREADS = tuple(f"{name}_NUM_THREADS" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "BLIS"))
@@ -68,14 +68,19 @@ class Pool:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, first: int, count: int, expected: float) -> Future[Any]:
-        """Hand out replicates; a task of several may take what one may, and ten times what is expected."""
-        limit = None if self.timeout is None else self.timeout + (10 * expected if count > 1 else 0.0)
-        return self._put(limit, "__call__", first, count)
+    def submit(self, method: str, spans: Sequence[Range], each: float) -> list[Future[Any]]:
+        """Hand out tasks; one of several replicates may take what one may, and ten times what is expected."""
+        return [self._put(self._limit(stop - first, each), method, first, stop - first) for first, stop in spans]
+
+    def _limit(self, count: int, each: float) -> float | None:
+        return None if self.timeout is None else self.timeout + (10 * each * count if count > 1 else 0.0)
 
     def check(self, block: int) -> Future[Any]:
         """Hand out the pre-flight, which takes two replicates and looks at the first ten."""
         return self._put(None if self.timeout is None else 12 * self.timeout, "checked", block)
+
+    def tell(self) -> None:
+        """Every process has the job from the start."""
 
     def _put(self, limit: float | None, *message: Any) -> Future[Any]:
         future: Future[Any] = Future()

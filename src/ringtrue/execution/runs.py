@@ -15,23 +15,25 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, TypedDict, Unpack
+from typing import Any, Literal, NoReturn, Protocol, TypedDict, Unpack
 
 import numpy as np
 
-from ..errors import InvalidStudy, ReplicateFailed
+from ..errors import InvalidStudy, ReplicateFailed, StoreError
 from ..question.study import Study, StudySettings, as_study, at_least, need_known
 from ..replicates.record import Failure, Gathering, Replicates, join
 from ..replicates.reducers.weak import reference_size, reference_values
 from ..replicates.simulate import Keep, OnFailure, Outcome, header_of, need_on_failure, raise_failure
 from ..values import Floats
+from .arrays import as_shard
 from .executor import Borrowed
 from .gate import Gate, Until
-from .paths import as_path
+from .jobs import Job, Noted
+from .paths import as_path, is_directory
 from .pool import Pool
 from .progress import Progress, Show
 from .signals import terminable
-from .tasks import Job, alone, first_check, once, shared
+from .tasks import Pace, alone, first_check, once, shared
 
 Range = tuple[int, int]
 
@@ -49,7 +51,7 @@ class RunSettings(TypedDict, total=False):
     timeout: float | None
     store: str | os.PathLike[str] | None
     tag: str
-    shard: tuple[int, int] | None
+    shard: tuple[int, int] | Literal["array"] | None
     keep: Keep
     progress: Show
     max_seconds: float | None
@@ -69,7 +71,7 @@ def run(
     timeout: float | None = None,
     store: str | os.PathLike[str] | None = None,
     tag: str = "",
-    shard: tuple[int, int] | None = None,
+    shard: tuple[int, int] | Literal["array"] | None = None,
     keep: Keep = None,
     progress: Show = "auto",
     until: Until | None = None,
@@ -100,11 +102,13 @@ def run(
         Seconds that one replicate (one batch) may take; longer is a failure. Needs processes of our own.
     store
         A file to keep the replicates in as they come. If it has some already, one of them is computed again, to see
-        that it belongs to this study, and of the others only the missing ones.
+        that it belongs to this study, and of the others only the missing ones. A directory, one that is there or a
+        name that ends with "/", is written to by workers themselves: it must be one that all of them share.
     tag
         Goes into the store's fingerprint, for what a study depends on and cannot show: data files, versions.
     shard
-        (i, k): of k shares, compute the i-th, counted from 0; merge the stores afterwards.
+        (i, k): of k shares, compute the i-th, counted from 0; merge the stores afterwards, or let all shares write to
+        one directory. "array" in a job of an array, of Slurm or Grid Engine, takes both from the environment.
     keep
         "draws" keeps truths and draws in the store, so that other test functions can be asked about later.
     progress
@@ -129,13 +133,15 @@ def run(
     need_known("run", asking, {"n", *RunSettings.__optional_keys__, *StudySettings.__optional_keys__})
     study = as_study(study, model, procedure, **asking)
     n = at_least(1, "n", n)
-    _need_options(study, n, on_failure, failures_allowed, progress, keep, store, shard)
+    share = as_shard(shard)
+    _need_options(study, n, on_failure, failures_allowed, progress, keep, store, share)
     if retry_failures and store is None:
         raise InvalidStudy("retry_failures= needs the file that the lost replicates are in; pass store='run.db'.")
     job = Job(study, n, keep, on_failure)
-    wanted = _share(study, n, shard)
-    gate = Gate(until, max_seconds, shard, wanted[0])
-    return _ran(job, wanted, gate, failures_allowed, workers, executor, timeout, progress, store, tag, retry_failures)
+    wanted = _share(study, n, share)
+    gate = Gate(until, max_seconds, share, wanted[0])
+    settings = (failures_allowed, workers, executor, timeout, progress, store, tag, retry_failures, share)
+    return _ran(job, wanted, gate, *settings)
 
 
 def go_on(
@@ -187,13 +193,17 @@ def _ran(
     store: Any = None,
     tag: str = "",
     retry: bool = False,
+    shard: tuple[int, int] | None = None,
 ) -> Replicates:
     """Compute what is missing of a range of replicates, until there are enough."""
     with (
         terminable(),
-        _shelf(job, wanted, store, tag, gate.opens) as (shelf, verify),
-        _crew(job, workers, executor, timeout) as crew,
+        _shelf(job, wanted, store, tag, gate, shard) as (shelf, verify, helpers),
+        _crew(replace(job, helpers=helpers), workers, executor, timeout) as crew,
     ):
+        helped = helpers is not None and crew is not None
+        if crew is None:
+            job.study.make_ready()  # workers do it themselves, each once
         known = verify(partial(once, job, crew))
         if retry:
             shelf.forget_failures()
@@ -209,10 +219,13 @@ def _ran(
                     _add_reference(job, shelf)
                     # Of those that failed before, any number may fail again.
                     most = 1.0 if retry else allowed
-                    _fill(job, shelf, _outcomes(job, crew, todo, outcome, gate), shown, most, gate)
+                    method = "write" if helped else "compute"
+                    _fill(job, shelf, _outcomes(job, crew, todo, outcome, gate, method), shown, most, gate)
             except KeyboardInterrupt as stop:
                 shelf.flush()
                 raise type(stop)(_interrupted(shown, store)) from None
+        if helped:
+            _take_in(shelf, wanted[0], gate.stop(wanted[1]))
         return shelf.replicates(wanted[0], gate.stop(wanted[1]))
 
 
@@ -267,15 +280,20 @@ def _add_reference(job: Job, shelf: Shelf) -> None:
         shelf.add_reference(have, reference_values(job.study, have, need))
 
 
-def _outcomes(job: Job, crew: Any, todo: list[Range], checked: Outcome | None, gate: Gate) -> Iterator[Outcome]:
+def _outcomes(
+    job: Job, crew: Any, todo: list[Range], checked: Outcome | None, gate: Gate, method: str
+) -> Iterator[Outcome | Noted]:
     """Compute what is missing, but for what the pre-flight has computed already."""
+    pace = Pace(job.unit, 1 if crew is None else crew.width)
     if checked is not None:
+        # It runs them twice, and does more: so the first tasks are not too long.
+        pace.seen(max(2 * checked.record.n, 1), checked.record.seconds)
         record, (_, stop) = checked.record, todo[0]
         first, end = min(record.first, stop), min(record.stop, stop)  # a batch may reach beyond, at both ends
         yield replace(checked, record=record.part(first, end))
         todo = _without(todo, first, end)
     todo = [part for one in todo for part in _aligned(one, job.unit)]
-    yield from alone(job, todo) if crew is None else shared(job, todo, crew, gate.deadline)
+    yield from alone(job, todo, pace) if crew is None else shared(job, todo, crew, pace, gate.deadline, method)
 
 
 def _without(todo: list[Range], first: int, end: int) -> list[Range]:
@@ -284,12 +302,14 @@ def _without(todo: list[Range], first: int, end: int) -> list[Range]:
     return [(start, stop) for start, stop in cut if start < stop]
 
 
-def _fill(job: Job, shelf: Shelf, outcomes: Iterator[Outcome], shown: Progress, allowed: float, gate: Gate) -> None:
+def _fill(
+    job: Job, shelf: Shelf, outcomes: Iterator[Outcome | Noted], shown: Progress, allowed: float, gate: Gate
+) -> None:
     """Keep what comes, until there is enough."""
     seen: list[Failure] = []
     with contextlib.closing(outcomes):  # type: ignore[type-var]
         for outcome in outcomes:
-            if outcome.record.n:
+            if isinstance(outcome, Outcome) and outcome.record.n:
                 shelf.add(outcome.record)
             if outcome.failure is not None:
                 shelf.flush()
@@ -305,7 +325,7 @@ def _fill(job: Job, shelf: Shelf, outcomes: Iterator[Outcome], shown: Progress, 
     shelf.flush()
 
 
-def _raise(job: Job, outcome: Outcome) -> NoReturn:
+def _raise(job: Job, outcome: Outcome | Noted) -> NoReturn:
     assert outcome.failure is not None
     cause = outcome.error or Elsewhere(outcome.failure.traceback)
     raise_failure(job.study, outcome.failure, cause)
@@ -388,21 +408,41 @@ class _Pieces(_Memory):
 
 @contextlib.contextmanager
 def _shelf(
-    job: Job, wanted: Range, path: Any, tag: str, open_end: bool
-) -> Iterator[tuple[Shelf, Callable[[Any], bool]]]:
-    """Return where to put replicates, and what looks whether those that are there belong to the study."""
+    job: Job, wanted: Range, path: Any, tag: str, gate: Gate, shard: tuple[int, int] | None
+) -> Iterator[tuple[Shelf, Callable[[Any], bool], Any]]:
+    """Return where to put replicates, what looks whether those that are there belong to the study, and its helpers."""
     header = header_of(job.study)
     if path is None:
         empty = Gathering(header, *wanted)
-        yield _Pieces(empty) if open_end else _Memory(empty), lambda compute: False
+        yield _Pieces(empty) if gate.opens else _Memory(empty), lambda compute: False, None
         return
-    from .store import Store
+    from .store import Store, directory
     from .store.identity import fingerprint
     from .store.verify import verify
 
-    mark = fingerprint(job.study, tag=tag, keep=job.keep)
-    with Store.create_or_open(Path(path), header=header, fingerprint=mark, n=job.n, keep=job.keep) as store:
-        yield store, partial(verify, store, job.unit)
+    meta = Store.meta_of(
+        header=header, fingerprint=fingerprint(job.study, tag=tag, keep=job.keep), n=job.n, keep=job.keep
+    )
+    if is_directory(path):
+        with directory.opened(directory.file_of(Path(path), shard), meta) as store:
+            # What decides on replicates must see them: they come here then, as without a directory.
+            helpers = directory.Helpers.of(store) if gate.until is None else None
+            yield store, partial(verify, store, job.unit), helpers
+        return
+    with Store.opened(Path(path), meta) as store:
+        yield store, partial(verify, store, job.unit), None
+
+
+def _take_in(shelf: Any, start: int, stop: int) -> None:
+    """Take in what helpers wrote, all of which must be there."""
+    from .store import directory
+
+    directory.take_in(shelf)
+    if shelf.missing(start, stop):
+        raise StoreError(
+            f"workers have written replicates that are not in {shelf.path.parent}; pass a directory that all of them "
+            f"share with this machine. The same call computes those that are missing."
+        )
 
 
 @contextlib.contextmanager
@@ -464,9 +504,6 @@ def _need_options(
     if (keep or shard is not None) and store is None:
         raise InvalidStudy("keep= and shard= need a file to keep replicates in; pass store='run.db'.")
     if shard is not None:
-        whole = isinstance(shard, tuple) and len(shard) == 2 and all(isinstance(part, int) for part in shard)
-        if not whole or not 0 <= shard[0] < shard[1]:
-            raise InvalidStudy(f"shard must be (i, k) with 0 <= i < k, but {shard!r} arrived.")
         start, stop = _share(study, n, shard)
         if start == stop:
             raise InvalidStudy(f"shard {shard} of {n} replicates is empty; use fewer shards.")

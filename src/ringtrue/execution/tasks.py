@@ -7,67 +7,31 @@ stores and no tests, and which replicates end up in which task changes nothing i
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
-from dataclasses import dataclass
+from concurrent.futures import CancelledError, Future
+from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
-from ..errors import InvalidStudy, RingtrueError
-from ..question.study import Study
-from ..replicates.preflight import preflight
+from ..errors import InvalidStudy, RingtrueError, StoreError
 from ..replicates.record import Failure, lost_record
 from ..replicates.reducers import fields
-from ..replicates.simulate import Keep, OnFailure, Outcome, Raised, Recorder, compute, header_of
+from ..replicates.simulate import Outcome, header_of
+from .jobs import Job, Range, Unknown, unpacked
 
 #: Seconds a task should take: long beside the cost of sending it, short beside what an interruption may lose.
 _TASK_SECONDS = 0.5
+#: Tasks per second that are handed out at most. Client and scheduler of a Dask cluster take about five milliseconds for
+#: each, so that they are at most half busy with it.
+_TASKS_PER_SECOND = 100
 #: How fast tasks may grow while it is not known yet how long replicates take.
 _GROWTH = 8
 #: Tasks handed out per worker: one to do and one to go on with.
 _AHEAD = 2
-
-Range = tuple[int, int]
-
-
-@dataclass(frozen=True, eq=False)
-class Job:
-    """What a worker does: some replicates of a study, or its pre-flight."""
-
-    study: Study
-    n: int
-    keep: Keep = None
-    on_failure: OnFailure = "raise"
-
-    def __call__(self, first: int, count: int) -> Outcome:
-        """Compute replicates."""
-        return compute(self.study, first, count, keep=self.keep, on_failure=self.on_failure)
-
-    def checked(self, block: int = 0) -> Outcome | None:
-        """Run the pre-flight from a block on, and return what its replicates came to; what is refused is raised.
-
-        None if they all failed and are to be put on record as they come.
-        """
-        start = time.perf_counter()
-        try:
-            found = preflight(self.study, block, most=max(min(10, -(-self.n // self.unit) - block), 1))
-        except Raised as raised:
-            if isinstance(raised.error, InvalidStudy):
-                raise raised.error from raised.error.__cause__
-            first = block * self.unit
-            recorder = Recorder(self.study, first, 1)
-            recorder.lose([first], raised.error, raised.stage)
-            return recorder.outcome("raise") if self.on_failure == "raise" else None
-        first = int(found.index[0])
-        recorder = Recorder(self.study, first, min(self.unit, self.n - first), keep=self.keep)
-        recorder.record(found)
-        return recorder.outcome(self.on_failure, time.perf_counter() - start)
-
-    @property
-    def unit(self) -> int:
-        """The fewest replicates that can be computed alone."""
-        return self.study.batch or 1
+#: Where workers are many, tasks are handed out together, as many as a share of the workers: less work for a client.
+_SHARE = 20
 
 
 class Crew(Protocol):
@@ -77,11 +41,14 @@ class Crew(Protocol):
     def width(self) -> int:
         """How many tasks are computed at a time."""
 
-    def submit(self, first: int, count: int, expected: float) -> Future[Any]:
-        """Hand out replicates, expected to take some seconds; the result is packed, see :func:`unpacked`."""
+    def submit(self, method: str, spans: Sequence[Range], each: float) -> list[Future[Any]]:
+        """Hand out tasks for a method of the job, expected to take some seconds per replicate; unpack their results."""
 
     def check(self, block: int) -> Future[Any]:
         """Hand out the pre-flight."""
+
+    def tell(self) -> None:
+        """Send the job itself with the next task: somebody does not know it."""
 
     def cause(self, error: BaseException) -> str | None:
         """Return what to record of a task that did not return; None if it concerns all tasks."""
@@ -95,53 +62,77 @@ class Crew(Protocol):
 
 
 class Pace:
-    """How many replicates make a task."""
+    """How many replicates make a task.
 
-    def __init__(self, unit: int) -> None:
-        self.unit, self.size, self.known = unit, 1, False
+    Parameters
+    ----------
+    unit
+        The fewest replicates that can be computed alone.
+    width
+        How many tasks are computed at a time.
+    """
+
+    def __init__(self, unit: int, width: int = 1) -> None:
+        self.unit, self.width, self.size = unit, width, 1
         self.replicates, self.seconds = 0, 0.0
 
     def seen(self, replicates: int, seconds: float) -> None:
         """Learn from a finished task."""
         self.replicates, self.seconds = self.replicates + replicates, self.seconds + seconds
-        fitting = max(int(_TASK_SECONDS / max(self.each, 1e-9) / self.unit), 1)
+        fitting = max(int(self.length / max(self.each, 1e-9) / self.unit), 1)
         self.size = min(fitting, self.size * _GROWTH)
+
+    @property
+    def length(self) -> float:
+        """Seconds that a task should take: the more workers, the longer."""
+        return max(_TASK_SECONDS, self.width / _TASKS_PER_SECOND)
 
     @property
     def each(self) -> float:
         """Seconds per replicate so far."""
         return self.seconds / self.replicates if self.replicates else 0.0
 
-    def next(self, left: int, width: int) -> int:
+    def next(self, left: int) -> int:
         """Return the next task's replicates: all workers must have something to do until the end."""
-        share = max(-(-left // (self.unit * width * _AHEAD)), 1)
-        return min(self.size, share) * self.unit
+        share = max(-(-left // (self.unit * self.width * _AHEAD)), 1)
+        # Where workers are many, short tasks at the end cost more than some who are done early.
+        least = int((self.length - _TASK_SECONDS) / 4 / max(self.each, 1e-9) / self.unit)
+        return min(self.size, max(share, least)) * self.unit
 
 
-def alone(job: Job, todo: Sequence[Range]) -> Iterator[Outcome]:
+def alone(job: Job, todo: Sequence[Range], pace: Pace) -> Iterator[Outcome]:
     """Compute ranges of replicates in this process, a task at a time."""
-    pace = Pace(job.unit)
     for first, stop in todo:
         while first < stop:
-            count = min(pace.next(stop - first, 1), stop - first)
-            outcome = job(first, count)
+            count = min(pace.next(stop - first), stop - first)
+            outcome = job.compute(first, count)
             pace.seen(count, outcome.record.seconds)
             first += count
             yield outcome
 
 
-def shared(job: Job, todo: Sequence[Range], crew: Crew, deadline: float | None = None) -> Iterator[Outcome]:
-    """Compute ranges of replicates with others, in whatever order they come back, until a time of the clock."""
-    queue, pace, pending = _Queue(todo, job.unit), Pace(job.unit), dict[Future[Any], Range]()
+def shared(
+    job: Job, todo: Sequence[Range], crew: Crew, pace: Pace, deadline: float | None = None, method: str = "compute"
+) -> Iterator[Any]:
+    """Compute ranges of replicates with others, in whatever order they come back, until a time of the clock.
+
+    The method of the job says what comes back: an :class:`Outcome`, or :class:`Noted` of what was written elsewhere.
+    """
+    queue, pending = _Queue(todo, job.unit), dict[Future[Any], Range]()
+    # Those who finish say so: looking through all that are under way would take longer, the more there are.
+    finished: SimpleQueue[Future[Any]] = SimpleQueue()
+    most, together = crew.width * _AHEAD, max(crew.width // _SHARE, 1)
     try:
         while queue or pending:
-            while queue.ready(len(pending)) and len(pending) < crew.width * _AHEAD:
-                first, stop = queue.take(pace.next(queue.left, crew.width))
-                pending[crew.submit(first, stop - first, pace.each * (stop - first))] = (first, stop)
-            left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-            for future in wait(pending, left, return_when=FIRST_COMPLETED).done:
-                first, stop = pending.pop(future)
-                outcome = _result(job, crew, queue, future, first, stop)
+            spans = [queue.take(pace.next(queue.left)) for _ in _free(queue, len(pending), most, together)]
+            if spans:
+                for future, span in zip(crew.submit(method, spans, pace.each), spans, strict=True):
+                    pending[future] = span
+                    future.add_done_callback(finished.put)
+            with contextlib.suppress(Empty):
+                left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+                future = finished.get(timeout=left)
+                outcome = _result(job, crew, queue, future, *pending.pop(future))
                 if outcome is not None:
                     pace.seen(max(outcome.record.n, 1), outcome.record.seconds)
                     yield outcome
@@ -152,12 +143,23 @@ def shared(job: Job, todo: Sequence[Range], crew: Crew, deadline: float | None =
             future.cancel()
 
 
-def _result(job: Job, crew: Crew, queue: _Queue, future: Future[Any], first: int, stop: int) -> Outcome | None:
-    """Return what a task came to; None if it died and its replicates are queued again, one by one."""
+def _free(queue: _Queue, pending: int, most: int, together: int) -> Iterator[int]:
+    """Count the tasks that can be handed out now, while they are taken; none if a few more are worth waiting for."""
+    for under_way in range(pending, most if pending <= most - together else pending):
+        if not queue.ready(under_way):
+            return
+        yield under_way
+
+
+def _result(job: Job, crew: Crew, queue: _Queue, future: Future[Any], first: int, stop: int) -> Any:
+    """Return what a task came to; None if its replicates are queued again: one by one if it died."""
     try:
-        outcome: Outcome | None = unpacked(future.result())
-        return outcome
-    except InvalidStudy:
+        return unpacked(future.result())
+    except Unknown:
+        crew.tell()
+        queue.back(first, stop)
+        return None
+    except (InvalidStudy, StoreError):
         raise
     except (Exception, CancelledError, SystemExit) as error:
         cause = crew.cause(error)
@@ -205,6 +207,11 @@ class _Queue:
         self.left -= cut - first
         return first, cut
 
+    def back(self, first: int, stop: int) -> None:
+        """Take back replicates that nobody has tried."""
+        self.left += stop - first
+        self.ranges.appendleft((first, stop))
+
     def again(self, first: int, stop: int) -> None:
         """Take back the replicates of a task that died."""
         self.left += stop - first
@@ -243,73 +250,9 @@ def first_check(job: Job, crew: Crew | None) -> Outcome | None:
 
 def once(job: Job, crew: Crew | None, first: int, count: int) -> Outcome:
     """Compute one block."""
-    (outcome,) = alone(job, [(first, first + count)]) if crew is None else shared(job, [(first, first + count)], crew)
+    todo, pace = [(first, first + count)], Pace(job.unit)
+    (outcome,) = alone(job, todo, pace) if crew is None else shared(job, todo, crew, pace)
     return outcome
-
-
-def packed(job: Job) -> bytes:
-    """Return a job as bytes that another process can read, functions of a notebook included."""
-    cloudpickle = _needed("cloudpickle")
-    try:
-        return bytes(cloudpickle.dumps(job))
-    except Exception as error:
-        raise InvalidStudy(
-            f"to be computed elsewhere a study must be something that can be sent, but cloudpickle raised "
-            f"{type(error).__name__}: {error}; make files, locks and models inside the functions that use them."
-        ) from error
-
-
-def _needed(name: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(name)
-    except ImportError:
-        raise RingtrueError(f"workers need {name}; run: pip install {name}") from None
-
-
-_jobs: dict[str, Job] = {}
-
-
-def do(digest: str, job: bytes, method: str, *args: int) -> tuple[str, Any]:
-    """Unpack a job, once per process, and do a part of it; exceptions become what can travel."""
-    try:
-        mine = known_job(digest, job)
-    except Exception as error:
-        return "InvalidStudy", f"a worker cannot rebuild the study: {type(error).__name__}: {error}."
-    try:
-        outcome = getattr(mine, method)(*args)
-    except InvalidStudy as error:
-        return type(error).__name__, str(error)
-    return "done", None if outcome is None else Outcome(outcome.record, outcome.failure)
-
-
-def do_numbered(number: int, digest: str, job: bytes, method: str, *args: int) -> tuple[str, Any]:
-    """Do a part of a job; the number makes it another task for executors that remember what a task came to.
-
-    Dask does: without it, a replicate tried again would be told that it died, without being tried.
-    """
-    return do(digest, job, method, *args)
-
-
-def known_job(digest: str, job: bytes) -> Job:
-    """Unpack a job, once per process."""
-    import cloudpickle
-
-    if digest not in _jobs:
-        _jobs.clear()
-        _jobs[digest] = cloudpickle.loads(job)
-    return _jobs[digest]
-
-
-def unpacked(answer: tuple[str, Any]) -> Any:
-    """Return what a worker returned, or raise what it refused."""
-    kind, value = answer
-    if kind == "done":
-        return value
-    from .. import errors
-
-    raise getattr(errors, kind)(value)
 
 
 def broken(error: BaseException) -> RingtrueError:

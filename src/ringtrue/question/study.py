@@ -126,6 +126,9 @@ class Study:
         What to look at in the data: ``summary(y)`` returns a number, several, or a dict of them; or a {name: function}
         mapping. Whether outputs are right whatever these are is a line of its own, at the exact level. Left out: the
         entries of data of at most six numbers, and mean, sd and change (second half less first) of longer ones.
+    prepare
+        A function without arguments that is called once in every process that computes replicates, before the first
+        of them: to compile a model, or to load what is too large to be sent. Without workers, once per run.
 
     Examples
     --------
@@ -146,6 +149,7 @@ class Study:
     datasets: int = field(default=1, kw_only=True)
     reproducible: bool = field(default=True, kw_only=True)
     summary: Any = field(default=None, kw_only=True)
+    prepare: Callable[[], object] | None = field(default=None, kw_only=True)
     observed: Observed | None = field(default=None, kw_only=True, repr=False)
     mu0: Any = field(init=False)
 
@@ -160,6 +164,11 @@ class Study:
             raise InvalidStudy("truths are draws of the procedure's output for y_obs here; leave out truth=.")
         self._need_whole_groups()
         need_summary(self.summary)
+        if self.prepare is not None and not callable(self.prepare):
+            raise InvalidStudy(
+                f"prepare must be a function without arguments, but {type(self.prepare).__name__} arrived; pass the "
+                f"function itself, without calling it."
+            )
         if isinstance(self.f, Iterator):  # which can be looked at once only
             object.__setattr__(self, "f", tuple(self.f))
         object.__setattr__(self, "_belief", _sampled(self.belief, "the belief"))
@@ -333,6 +342,17 @@ class Study:
     def repeats_itself(self) -> bool:
         """Whether it is known already that the same replicate gives the same answer twice."""
         return False
+
+    def make_ready(self) -> None:
+        """Call what prepares a process for replicates, if there is something."""
+        if self.prepare is None:
+            return
+        try:
+            self.prepare()
+        except (Exception, SystemExit) as error:
+            raise InvalidStudy(
+                f"prepare must get a process ready for replicates, but it raised {type(error).__name__}: {error}."
+            ) from error
 
     def simulate(self, theta: Any, rng: Callable[[], Generator]) -> Any:
         """Draw a dataset; the stream is made for a model that takes one."""
@@ -575,3 +595,4 @@ class StudySettings(TypedDict, total=False):
     datasets: int
     reproducible: bool
     summary: Any
+    prepare: Callable[[], object] | None

@@ -221,6 +221,7 @@ def replay(study: Study, replicate: int) -> tuple[Any, Any, Any]:
             f"randomness from the rng that ringtrue hands over and leave reproducible= out, or read the traceback in "
             f".failures of a run with on_failure='record'."
         )
+    study.make_ready()
     try:
         block = simulate(study, i // (study.batch or 1))
         reduce(block)

@@ -25,7 +25,7 @@ from scipy import stats
 import ringtrue as rt
 from ringtrue.execution.store.identity import described, fingerprint
 
-FIELDS = ["belief", "truth", "model", "procedure", "f", "draws", "seed", "batch", "keep", "tag"]
+FIELDS = ["belief", "truth", "model", "procedure", "f", "prepare", "draws", "seed", "batch", "keep", "tag"]
 _numbers = itertools.count()
 
 

@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 
 import ringtrue as rt
 from ringtrue.errors import InvalidStudy, StoreBusy, StoreDamaged, StoreError, StoreMismatch
-from ringtrue.execution.store import Store, load, merge, repair
+from ringtrue.execution.store import Store, codec, load, merge, repair
 from ringtrue.execution.store.codec import Unreadable, checksum, packed, unpacked
 from ringtrue.execution.store.identity import fingerprint
 from ringtrue.execution.store.meta import Meta, meta_rows
@@ -785,6 +785,7 @@ def test_headers_are_read_in_one_thread(tmp_path: Path, monkeypatch: pytest.Monk
         return inner(*args, **options)
 
     monkeypatch.setattr("numpy.lib.format.read_array_header_2_0", noted)
+    codec._declared.cache_clear()
     assert _same(load(path), _original())
     assert readers == {threading.get_ident()}
 

@@ -8,6 +8,7 @@ written is :class:`Unreadable`. This module knows no SQL and opens no files.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import json
@@ -73,20 +74,27 @@ def packed(arrays: Arrays) -> bytes:
 
 def unpacked(blob: bytes, count: int) -> dict[str, NDArray[Any]]:
     """Return the arrays of an npy file by name, ``count`` rows each, as read-only views of its bytes."""
-    stream = io.BytesIO(blob)
-    try:
-        if npy.read_magic(stream) != (2, 0):
-            raise Unreadable("another npy format")
-        shape, _, dtype = npy.read_array_header_2_0(stream, max_header_size=_HEADER_BYTES)
-    except Exception as error:  # whatever NumPy's reader says of bytes that are not its own
-        raise Unreadable(f"its arrays cannot be read ({type(error).__name__}: {error})") from None
-    start = stream.tell()
+    start = min(12 + int.from_bytes(blob[8:12], "little"), _HEADER_BYTES)
+    shape, dtype = _declared(blob[:start])
     if shape != (count,) or not _is_table(dtype):
         raise Unreadable(f"{count} rows of named numbers were expected, but {dtype} of shape {shape} was declared")
     if count * dtype.itemsize != len(blob) - start:
         raise Unreadable(f"{count} rows of {dtype.itemsize} bytes were declared, but {len(blob) - start} bytes arrived")
     table = np.frombuffer(blob, dtype, count, start)
     return {_unescaped(name): table[name] for name in dtype.names or ()}
+
+
+@functools.lru_cache(256)
+def _declared(head: bytes) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return shape and dtype from the first bytes of an npy file; many rows have the same, and reading them is slow."""
+    stream = io.BytesIO(head)
+    try:
+        if npy.read_magic(stream) != (2, 0):
+            raise Unreadable("another npy format")
+        shape, _, dtype = npy.read_array_header_2_0(stream, max_header_size=_HEADER_BYTES)
+    except Exception as error:  # whatever NumPy's reader says of bytes that are not its own
+        raise Unreadable(f"its arrays cannot be read ({type(error).__name__}: {error})") from None
+    return shape, dtype
 
 
 def _is_table(dtype: np.dtype[Any]) -> bool:

@@ -102,6 +102,18 @@ def lock_file(path: Path) -> Path:
     return path.with_name(path.name + ".lock")
 
 
+class Unlocked:
+    """The right to write to what nobody else can open."""
+
+    def release(self) -> None:
+        """Nobody waits for it."""
+
+
+def temporary() -> sqlite3.Connection:
+    """Open a file without a name, which is removed when it is closed."""
+    return sqlite3.connect("", isolation_level=None, check_same_thread=False)
+
+
 def writable_place(path: PathLike) -> Path:
     """Return where a store may be written."""
     whole = as_path(path, "a store").resolve()

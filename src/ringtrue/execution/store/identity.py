@@ -21,7 +21,7 @@ from .objects import PLAIN, fields, of_type
 from .places import Place, is_written
 
 #: The parts of a fingerprint that may change and the study be the same.
-SOURCES = ("belief", "truth", "model", "procedure", "f")
+SOURCES = ("belief", "truth", "model", "procedure", "f", "prepare")
 #: What is called of a user's beliefs, outputs and test functions.
 _CALLED = frozenset(name for kind in (Distribution, Law, TestFunction) for name in vars(kind) if name[0] != "_")
 #: Characters of a description.
@@ -49,7 +49,7 @@ def fingerprint(study: Study, tag: str = "", *, keep: str | None = None) -> dict
     ('99', 'draws', 'Normal(mean=0.0, sd=1.0)')
     """
     parts = {name: getattr(study, name) for name in SOURCES}
-    written = _written(list(parts.values()))  # the model may fill what the procedure reads
+    written = _written(list(parts.values()))  # prepare may fill what the procedure reads
     return {
         **{name: _described(part, written) for name, part in parts.items()},
         **({"f": "the default family"} if study.f is None else {}),

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...errors import InvalidStudy, StoreError
 from ...replicates.record import Replicates, Stored
+from ..paths import RUN
 from .contents import Contents
 from .database import FORMAT, connect, existing_file, need_ours, put_meta, speaking, transaction
 from .meta import Meta, meta_rows
@@ -55,6 +56,7 @@ def look(replicates: Replicates, source: Stored, test: str, anytime: bool | None
 
 def number_over_time(path: Path, replicates: Replicates) -> int:
     """Return which look one over time would be, at a run that has these first replicates."""
+    path = path / RUN if path.is_dir() else path
     with speaking(path), contextlib.closing(connect(existing_file(path), "ro")) as db:
         marks = _marks(Contents(path, db, need_ours(path, db)).meta())
     mark = _mark(replicates, OVER_TIME)

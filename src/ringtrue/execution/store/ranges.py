@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 Range = tuple[int, int]
@@ -24,6 +26,25 @@ def merged(ranges: Iterable[Range]) -> list[Range]:
     return found
 
 
+def put(ranges: list[Range], own: Range) -> None:
+    """Add to merged ranges one that overlaps with none of them; a run of many tasks does so many times.
+
+    Examples
+    --------
+    >>> known = [(0, 4), (7, 9)]
+    >>> put(known, (4, 7))
+    >>> known
+    [(0, 9)]
+    """
+    first, stop = own
+    at = end = bisect_left(ranges, own)
+    if at and ranges[at - 1][1] == first:
+        at, first = at - 1, ranges[at - 1][0]
+    if end < len(ranges) and ranges[end][0] == stop:
+        end, stop = end + 1, ranges[end][1]
+    ranges[at:end] = [(first, stop)]
+
+
 def gaps(ranges: Sequence[Range], start: int, stop: int) -> list[Range]:
     """Return what merged ranges leave out between two numbers.
 
@@ -33,7 +54,8 @@ def gaps(ranges: Sequence[Range], start: int, stop: int) -> list[Range]:
     [(4, 5), (7, 9)]
     """
     found, at = [], start
-    for first, end in ranges:
+    begin = max(bisect_left(ranges, (start, start)) - 1, 0)  # the one before may reach into it
+    for first, end in itertools.islice(ranges, begin, None):
         if first >= stop:
             break
         if first > at:

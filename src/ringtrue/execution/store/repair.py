@@ -12,18 +12,16 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from ...errors import StoreDamaged, StoreError, StoreMismatch
-from ...replicates.record import DIAGNOSTIC, JOINT, Replicates, join
+from ...errors import StoreDamaged, StoreError
+from ...replicates.record import Replicates
 from ...replicates.reducers import fields
-from . import codec, identity, ranges
+from . import codec, ranges
 from .codec import Row, Unreadable
 from .contents import Contents
 from .database import PathLike, absent_file, connect, existing_file, need_ours, speaking
 from .meta import Meta, need_same
+from .pouring import pour, pour_reference, united
 from .ranges import Range
 from .store import Store
 
@@ -58,24 +56,12 @@ def merge(paths: Iterable[PathLike], out: PathLike) -> None:
             raise StoreError("at least one store is needed to merge, but none arrived.")
         for other in stores[1:]:
             need_same(stores[0].meta, other.meta, stores[0].path, other.path)
-        with _made_whole(out, _united([store.meta for store in stores])) as whole:
+        with _made_whole(out, united([store.meta for store in stores])) as whole:
             for store in stores:
-                _pour_reference(store, whole)
+                pour_reference(store, whole)
                 with store.snapshot():
                     for record in store.parts(0, codec.FURTHEST):
-                        _pour(store, store.with_draws(record), whole)
-
-
-def _united(metas: Sequence[Meta]) -> Meta:
-    return replace(
-        metas[0],
-        n=max(meta.n for meta in metas),
-        reference=0,
-        fingerprints=identity.united(*(meta.fingerprints for meta in metas)),
-        versions=identity.united(*(meta.versions for meta in metas)),
-        # Whoever looked at a share has seen some of the whole.
-        looks=tuple(one for meta in metas for one in meta.looks),
-    )
+                        pour(store, store.with_draws(record), whole)
 
 
 @contextlib.contextmanager
@@ -87,52 +73,6 @@ def _made_whole(out: Path, meta: Meta) -> Iterator[Store]:
     except BaseException:
         out.unlink(missing_ok=True)
         raise
-
-
-def _pour_reference(store: Store, whole: Store) -> None:
-    values, have = store.reference(store.reference_count), whole.reference_count
-    common = min(have, len(values))
-    if values[:common].tobytes() != whole.reference(common).tobytes():
-        raise StoreMismatch(f"{store.path} has other reference values than the stores before it. {_apart(store)}")
-    if len(values) > have:
-        whole.add_reference(have, values[have:])
-
-
-def _pour(store: Store, record: Replicates, whole: Store) -> None:
-    gaps = whole.missing(record.first, record.stop)
-    edges = [record.first, *(edge for gap in gaps for edge in gap), record.stop]
-    for start, stop in zip(edges[::2], edges[1::2], strict=True):
-        if start < stop:
-            _need_equal(store, record.part(start, stop), whole)
-    for start, stop in gaps:
-        whole.add(record.part(start, stop))
-
-
-def _need_equal(store: Store, record: Replicates, whole: Store) -> None:
-    there = whole.with_draws(join(whole.parts(record.first, record.stop)))
-    if _content(there) != _content(record):
-        raise StoreMismatch(
-            f"{store.path} has other results for replicates {record.first} to {record.stop - 1} than the stores before "
-            f"it. {_apart(store)}"
-        )
-
-
-def _apart(store: Store) -> str:
-    if not store.header.reproducible:
-        return "The study cannot be reproduced, so each replicate may be in one of them only."
-    return (
-        "The fingerprints agree, so the study is not reproducible, or it depends on something that a fingerprint "
-        "cannot see; tell such studies apart with tag=."
-    )
-
-
-def _content(record: Replicates) -> Any:
-    """Return what must be the same wherever a replicate was computed; tracebacks name places."""
-    # Ranks of members are dropped where replicates side by side do not all have them, and diagnostics are filled up.
-    silent = {name for name, part in record.arrays.items() if name.startswith(DIAGNOSTIC) and np.isnan(part).all()}
-    kept = {name: part for name, part in record.arrays.items() if name not in {"members", *silent}}
-    arrays = {name: part.tobytes() for name, part in kept.items() if not name.startswith(JOINT)}
-    return arrays, [(one.replicate, one.stage, one.error) for one in record.failures]
 
 
 def repair(path: PathLike, out: PathLike) -> Repaired:

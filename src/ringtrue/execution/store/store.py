@@ -12,7 +12,7 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -25,10 +25,11 @@ from ...errors import InvalidStudy, StoreError
 from ...replicates.record import JOINT, KEPT, Failure, Gathering, Header, Replicates, Stored
 from ...replicates.reducers import fields
 from ...values import Floats
+from ..paths import is_directory
 from . import codec, database, identity, ranges
 from .codec import Record
 from .contents import Contents
-from .database import Lock, PathLike, speaking, transaction
+from .database import Lock, PathLike, Unlocked, speaking, transaction
 from .meta import Meta, meta_rows, need_same
 from .ranges import Range
 
@@ -90,7 +91,9 @@ class Store:
     2
     """
 
-    def __init__(self, contents: Contents, meta: Meta, lock: Lock | None = None, writer: Meta | None = None) -> None:
+    def __init__(
+        self, contents: Contents, meta: Meta, lock: Lock | Unlocked | None = None, writer: Meta | None = None
+    ) -> None:
         self.path, self._db, self._contents = contents.path, contents.db, contents
         self._meta, self._lock = meta, lock
         self._writer = writer or meta  # who it is that writes: goes into the file with what is written
@@ -123,8 +126,13 @@ class Store:
         keep
             Whether records come with draws.
         """
+        return cls.opened(path, cls.meta_of(header=header, fingerprint=fingerprint, n=n, keep=keep))
+
+    @staticmethod
+    def meta_of(*, header: Header, fingerprint: Mapping[str, str], n: int, keep: str | None = None) -> Meta:
+        """Return the description of a store that is made now."""
         now = time.time()
-        return cls.opened(path, Meta(header, (dict(fingerprint),), n, keep, 0, now, now, (identity.versions(),)))
+        return Meta(header, (dict(fingerprint),), n, keep, 0, now, now, (identity.versions(),))
 
     @classmethod
     def opened(cls, path: PathLike, wanted: Meta) -> Store:
@@ -142,7 +150,11 @@ class Store:
 
     @classmethod
     def read(cls, path: PathLike) -> Store:
-        """Open a store for reading, also while it is written."""
+        """Open a store for reading, also while it is written; of a directory, all of its files as one."""
+        if is_directory(path):
+            from .directory import as_one  # which needs stores
+
+            return as_one(Path(path))
         path = database.existing_file(path)
         with contextlib.ExitStack() as undo, speaking(path):
             # A reader may have to roll back what a writer died in.
@@ -153,10 +165,21 @@ class Store:
             undo.pop_all()
             return store
 
+    @classmethod
+    def passing(cls, path: Path, meta: Meta) -> Store:
+        """Return a store that is gone when it is closed, and says that it is another file."""
+        db = database.temporary()
+        return cls(Contents(path, db, database.FORMAT), _prepared(path, db, meta), Unlocked(), meta)
+
     @property
     def meta(self) -> Meta:
         """What the store is about."""
         return self._meta
+
+    @property
+    def writer(self) -> Meta:
+        """What the store is about, as whoever opened it says."""
+        return replace(self._writer, n=self.n, reference=0, looks=())
 
     @property
     def header(self) -> Header:
@@ -266,26 +289,30 @@ class Store:
             raise ValueError(f"replicates {own[0]} to {own[1] - 1} overlap with what {self.path} has already.")
         self._buffer.append(record if self.keep else record.without_kept())
         self._buffered += codec.size_of(record)
-        self._ranges = ranges.merged([*self._ranges, own])
+        ranges.put(self._ranges, own)
         if time.monotonic() - self._flushed > _EVERY or self._buffered > _AT_MOST:
             self.flush()
 
-    def forget_failures(self) -> int:
-        """Take lost replicates for ones that were never computed, and return how many there were; written at once."""
+    def forget_failures(self, only: Collection[int] | None = None) -> int:
+        """Take lost replicates, or some of them, for ones that were never computed; written at once.
+
+        Returns how many there were.
+        """
         self._need_writer()
         self.flush()
-        hit = [self._with_draws(part) for part in self.parts(0, sys.maxsize) if part.failures]
+        parts = ((part, _numbers_lost(part, only)) for part in self.parts(0, sys.maxsize))
+        hit = [(self._with_draws(part), lost) for part, lost in parts if lost]
         if not hit:
             return 0
-        kept = [piece for part in hit for piece in _between_failures(part)]
+        kept = [piece for part, lost in hit for piece in between(part, lost)]
         with speaking(self.path), self._signed(self._meta):
             for table in ("spans", "draws"):
-                where = [(part.first, part.stop) for part in hit]
+                where = [(part.first, part.stop) for part, _ in hit]
                 self._db.executemany(f"DELETE FROM {table} WHERE first >= ? AND first < ?", where)
             database.insert(self._db, "spans", codec.span_rows(kept, time.time()))
             database.insert(self._db, "draws", codec.draws_rows(kept))
         self._ranges = self._contents.covered()
-        return sum(part.lost for part in hit)
+        return sum(len(lost) for _, lost in hit)
 
     def _with_draws(self, part: Replicates) -> Replicates:
         """Return some replicates with the draws that are kept of them."""
@@ -518,10 +545,13 @@ def _failures(known: list[Record]) -> tuple[Failure, ...]:
     return tuple(sorted((one for record in known for one in record.failures), key=lambda one: one.replicate))
 
 
-def _between_failures(part: Replicates) -> list[Replicates]:
-    """Return the replicates before, between and behind those that were lost."""
-    lost = sorted(one.replicate for one in part.failures)
-    edges = zip([part.first, *(k + 1 for k in lost)], [*lost, part.stop], strict=True)
+def _numbers_lost(part: Replicates, only: Collection[int] | None) -> list[int]:
+    return sorted(one.replicate for one in part.failures if only is None or one.replicate in only)
+
+
+def between(part: Replicates, numbers: Sequence[int]) -> list[Replicates]:
+    """Return the replicates before, between and behind some of them."""
+    edges = zip([part.first, *(k + 1 for k in numbers)], [*numbers, part.stop], strict=True)
     return [part.part(a, b) for a, b in edges if a < b]
 
 
