@@ -18,7 +18,7 @@ from ..chains import Placed, cut, serial
 from ..record import OF_CHAINS, Field
 
 #: Numbers placed at once: they and what is made of them stay in the cache.
-_CACHED = 1 << 16
+_CACHED = 1 << 15
 #: Replicates, test functions and draws that are enough to tell a chain by.
 _REPLICATES, _FUNCTIONS, _DRAWS = 1000, 8, 200
 
