@@ -482,3 +482,10 @@ def test_a_belief_known_by_its_draws_has_a_distance() -> None:
         rt.Draws(atoms, iid=True), model, lambda mu0, y: rt.Normal(y / 2, 0.5**0.5), n=500, progress=False
     )
     assert {row.f: row.pvalue for row in result.tests if row.level == "strong"}["distance"] > 1e-6
+
+
+def test_a_sum_of_parts_beyond_all_numbers_is_infinite() -> None:
+    """As that of one array is, without a warning of NumPy's."""
+    huge = np.full((2, 1), np.finfo(float).max)
+    assert np.isinf(Linear({"a": [1.0], "b": [1.0]}).evaluate({"a": huge, "b": huge}, Context(1))).all()
+    assert np.isnan(Linear({"a": [2.0], "b": [-2.0]}).evaluate({"a": huge, "b": huge}, Context(1))).all()

@@ -543,3 +543,11 @@ def test_a_lost_replicate_of_named_parameters_is_lost_whole() -> None:
     found = rt.check_draws(theta, draws, on_failure="record")
     assert [failure.replicate for failure in found.replicates.failures] == [3]
     assert sum("weak level" in note for note in found.notes) == 1
+
+
+def test_outputs_that_are_one_point_are_judged() -> None:
+    """Draws that are all the same in most replicates, and truths that are not: a result, and no division by zero."""
+    theta = np.random.default_rng(0).integers(-3, 4, 20).astype(float)
+    draws = np.full((20, 40), 0.3)
+    draws[3:5] = 5.0
+    assert rt.check_draws(theta, draws).replicates.n == 20

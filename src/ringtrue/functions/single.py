@@ -68,7 +68,8 @@ class Linear:
     def evaluate(self, theta: Any, context: Context) -> Floats:
         """Return the weighted sum for every parameter."""
         if isinstance(self.weights, Mapping):
-            return sum((_contract(theta[key], weight) for key, weight in self.weights.items()), np.zeros(()))
+            with np.errstate(over="ignore", invalid="ignore"):  # as within a part
+                return sum((_contract(theta[key], weight) for key, weight in self.weights.items()), np.zeros(()))
         return _contract(theta, self.weights)
 
 

@@ -428,7 +428,8 @@ def _against_truth(seen: Looked, column: Column) -> tuple[float, float, str] | N
     # Sound outputs that differ so much correlate with the truth so well. Whoever follows it badly has rows and signs
     # right: the correlation must not be positive for sure, and four standard errors above it must still be little.
     varied, width = _deviation(mean) ** 2, float(np.square(seen.of(column, "sd")).mean()) * 0.6745**2
-    little, error = min(0.35, 0.75 * float(np.sqrt(varied / (varied + width)))), 1 / np.sqrt(seen.n)
+    share = varied / (varied + width) if varied + width > 0 else 0.0  # most are one and the same point: follows nothing
+    little, error = min(0.35, 0.75 * float(np.sqrt(share))), 1 / np.sqrt(seen.n)
     unrelated = correlation < 3 * error and correlation + 4 * error < little
     return (correlation, skill.estimate, column.name) if unrelated else None
 
