@@ -97,7 +97,8 @@ def test_a_result_says_which_look_it_is(tmp_path: Path) -> None:
     assert "ook 1" not in first.sentence
     says(str(first), "Look 1 at this run: judged at 4 %, so that all looks together have 5 %", "96 % interval")
     says(second.sentence, "Look 2 at this run: judged at 0.5 %, so that all looks together have 5 %")
-    says(str(second), "99.5 % interval", "missed with probability 0.005", "E = ")
+    says(str(second), "99.5 % interval", "E = ")
+    says(second.details(), "missed with probability 0.005")
     assert second.to_dict()["look"] == {"number": 2, "known": 2, "alpha": pytest.approx(0.005)}
     alone = rt.judge(replicates(grid(100), names=["theta"]))
     assert "ook" not in str(alone)

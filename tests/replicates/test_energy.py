@@ -221,7 +221,7 @@ def test_a_procedure_that_returns_the_belief_has_no_skill() -> None:
     rows = [next(row for row in one.measures if row.name == "energy skill") for one in (agnostic, bayes)]
     assert rows[0].low < 0 < rows[0].high
     assert rows[1].low > 0
-    assert "energy skill" in str(bayes)
+    assert "energy skill" in bayes.details()
 
 
 def test_one_number_has_no_energy_skill() -> None:

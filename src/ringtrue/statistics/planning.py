@@ -334,7 +334,7 @@ def _the_effect(**asked: float | None) -> tuple[str, float]:
     if len(given) != 1:
         raise InvalidStudy(f"expected exactly one of spread, bias and eta, got {sorted(given) or 'none'}")
     need_number(**given)
-    ((effect, size),) = given.items()
+    ((effect, size),) = ((name, float(size)) for name, size in given.items())
     low, high = _SIZES
     if effect != "bias" and not (low <= size <= high and size != 1):
         raise InvalidStudy(
