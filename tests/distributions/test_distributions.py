@@ -744,3 +744,16 @@ def test_mixtures_keep_their_scores_far_out() -> None:
     inner = np.array([-2.0, 0.3, 4.0, 9.0, 12.0])
     np.testing.assert_allclose(special.ndtr(law.zscore(inner)), law.cdf(inner), rtol=1e-12)
     assert np.isfinite(law.zscore([-500.0, 500.0])).all()
+
+
+def test_draws_of_each_output_come_from_its_own_uniforms() -> None:
+    """Draw i of output j is the quantile at its own uniform, and is the same whatever outputs stand beside it."""
+    mean, sd = np.arange(6.0).reshape(2, 3), np.full((2, 3), 2.0)
+    u = np.random.default_rng(0).random((2, 12))
+    drawn = Normal(mean, sd).sample_each(4, lambda k: u[:, :k])
+    assert drawn.shape == (4, 2, 3)
+    assert drawn[1, 1, 2] == pytest.approx(5 + 2 * special.ndtri(u[1, 5]), rel=1e-12)
+    alone = Normal(mean[1:], sd[1:]).sample_each(4, lambda k: u[1:, :k])
+    assert np.array_equal(drawn[:, 1:], alone)
+    assert not np.array_equal(drawn[:, :1], alone)
+    assert np.isfinite(Normal(mean, sd).sample_each(1, lambda k: np.zeros((2, k)))).all()
