@@ -98,7 +98,7 @@ def drift_test(members: ArrayLike, *, rng: Generator, labels: int = LABELS) -> D
 
 def _reached(values: Floats) -> float:
     """Return the share that is at least as large as the first, but for rounding."""
-    return float(np.mean(values >= values[0] - _TIE * (1 + values[0])))
+    return float(np.mean(values >= values[0] - _TIE * (1 + np.abs(values[0]))))
 
 
 def _bound(centred: Floats) -> float:
