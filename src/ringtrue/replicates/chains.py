@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,31 +107,46 @@ class Placed:
         return np.argsort(self.chains.reshape(len(self.truth), -1), axis=1)
 
     @cached_property
+    def _flat(self) -> NDArray[np.intp]:
+        """The same, as places in all draws of all replicates: taking and putting is several times faster so."""
+        many, size = self._order.shape
+        return np.asarray(self._order + size * np.arange(many)[:, None])
+
+    @cached_property
     def _owner(self) -> NDArray[np.intp]:
         """Which chain each of the sorted draws is from."""
         return self._order // self.shape[2]
 
     @cached_property
-    def _groups(self) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
-        """The first and the last of the sorted draws that equal each; None if no two are equal."""
-        ordered = np.take_along_axis(self.chains.reshape(len(self.truth), -1), self._order, axis=1)
-        differs = ordered[:, 1:] != ordered[:, :-1]
-        if differs.all():
-            return None
-        place, edge = np.arange(ordered.shape[1]), np.ones((len(ordered), 1), bool)
-        starts = np.where(np.concatenate([edge, differs], axis=1), place, 0)
-        ends = np.where(np.concatenate([differs, edge], axis=1), place, place[-1])
-        return np.maximum.accumulate(starts, axis=1), np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]
+    def _ties(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+        """Which of all sorted draws, one replicate behind the other, have equals, and the first and last of these."""
+        ordered = np.take(self.chains, self._flat)
+        next_equal = np.zeros(ordered.shape, bool)
+        np.equal(ordered[:, 1:], ordered[:, :-1], out=next_equal[:, :-1])
+        after = next_equal.ravel()
+        before = np.concatenate([[False], after[:-1]])
+        first, last = np.flatnonzero(after & ~before), np.flatnonzero(before & ~after)
+        many = last - first + 1
+        return np.flatnonzero(after | before), np.repeat(first, many), np.repeat(last, many)
 
-    def _of_draws(self, reference: int) -> Ints:
-        """Return twice the place of every sorted draw in a chain: draws below count two, equal ones one."""
-        mine = self._owner == reference
+    @cached_property
+    def _places(self) -> list[NDArray[np.intp]]:
+        """For every chain as the reference, twice the place of every sorted draw of the others.
+
+        Draws below count two, equal ones one.
+        """
+        tied, first, last = self._ties
+        return [self._places_in(self._owner == c, tied, first, last) for c in range(self.shape[1])]
+
+    @staticmethod
+    def _places_in(
+        mine: NDArray[np.bool_], tied: NDArray[np.intp], first: NDArray[np.intp], last: NDArray[np.intp]
+    ) -> NDArray[np.intp]:
         upto = np.cumsum(mine, axis=1)
-        if self._groups is None:
-            return np.asarray(2 * upto)
-        first, last = self._groups
-        before = np.take_along_axis(upto - mine, first, axis=1)
-        return np.asarray(before + np.take_along_axis(upto, last, axis=1))
+        places = 2 * upto
+        if tied.size:
+            places.reshape(-1)[tied] = np.take(upto, first) - np.take(mine, first) + np.take(upto, last)
+        return places
 
     def _of(self, values: Floats, reference: int) -> Ints:
         """Return twice the place of one number per replicate in a chain."""
@@ -140,12 +156,14 @@ class Placed:
     @cached_property
     def _counts(self) -> list[Floats]:
         """For every chain as the reference, how many draws of the other chains are at each place."""
-        many, chains, length = self.shape
-        places, counts = 2 * length + 1, []
-        offsets = places * np.arange(many)[:, None]
-        for c in range(chains):
-            flat = (self._of_draws(c) + offsets)[self._owner != c]
-            counts.append(np.bincount(flat, minlength=many * places).reshape(many, places).astype(float))
+        many, _, length = self.shape
+        cells = 2 * length + 1
+        offsets = cells * np.arange(many)[:, None]
+        counts = []
+        for c, places in enumerate(self._places):
+            others = (self._owner != c).ravel().astype(float)
+            flat: Floats = np.bincount((places + offsets).ravel(), weights=others, minlength=many * cells)  # type: ignore[assignment]
+            counts.append(flat.reshape(many, cells))
         return counts
 
     def _mean_of_others(self, weights: Floats) -> Floats:
@@ -181,10 +199,10 @@ class Placed:
         score = table(length)[:, 0]
         squares = self._mean_of_others(np.square(score)).mean(axis=0)
         total = np.zeros(many)
-        for c in range(chains):
-            placed = np.empty((many, chains * length))
-            np.put_along_axis(placed, self._order, score[self._of_draws(c)], axis=1)
-            means = placed.reshape(many, chains, length).mean(axis=2)
+        chain = (self._owner + chains * np.arange(many)[:, None]).ravel()
+        for c, places in enumerate(self._places):
+            sums = np.bincount(chain, weights=np.take(score, places).ravel(), minlength=many * chains)
+            means = sums.reshape(many, chains) / length
             means[:, c] = 0.0
             total += np.square(means).sum(axis=1)
         return np.stack([squares, total / (chains * (chains - 1))], axis=1)
@@ -200,11 +218,25 @@ class Placed:
 
     def ranks(self) -> Floats:
         """Return the ranks of all draws of a replicate, (replicates, chains, length); equal ones share their mean."""
+        return self._back(self._twice_ranks() / 2)
+
+    def scores(self) -> Floats:
+        """Return normal scores of these ranks."""
+        return self._back(np.take(_score_table(self._order.shape[1]), self._twice_ranks()))
+
+    def _twice_ranks(self) -> NDArray[np.intp]:
+        """Return twice the ranks of the sorted draws."""
         many, size = self._order.shape
-        first, last = self._groups or (np.arange(size), np.arange(size))
-        ranks = np.empty((many, size))
-        np.put_along_axis(ranks, self._order, np.broadcast_to((first + last) / 2 + 1, (many, size)), axis=1)
-        return ranks.reshape(self.shape)
+        tied, first, last = self._ties
+        ranks = np.tile(2 * np.arange(1, size + 1), (many, 1))
+        ranks.reshape(-1)[tied] = first + last + 2 - 2 * size * (tied // size)
+        return ranks
+
+    def _back(self, ordered: NDArray[Any]) -> Floats:
+        """Return what is known of sorted draws where these draws are in their chains."""
+        found = np.empty(self.shape)
+        found.reshape(-1)[self._flat] = ordered
+        return found
 
     def agreement(self) -> tuple[Floats, Floats]:
         """Return rank-normalised split R-hat and the bulk effective size of all draws (Vehtari and others, 2021).
@@ -213,13 +245,15 @@ class Placed:
         spread alone have a large one. It is infinite where no chain moves and they differ, nan where they do not.
         """
         halves = split(self.chains)
-        if not halves.size:  # single draws have no halves
+        if halves.shape[2] < 2:  # single draws have no halves, and single ones of them no variance
             return np.full(len(halves), np.nan), np.full(len(halves), np.nan)
         # Of chains of even length the halves are all draws, whose order is known already.
         all_draws = self if halves.size == self.chains.size else Placed(halves, self.truth)
-        scores = _scores(all_draws.ranks().reshape(halves.shape))
-        folded = _scores(_ranked(np.abs(halves - all_draws.median()[:, None, None])))
-        return np.asarray(np.fmax(potential_scale(scores), potential_scale(folded))), effective_size(scores)
+        scores = all_draws.scores().reshape(halves.shape)
+        folded = Placed(np.abs(halves - all_draws.median()[:, None, None]), self.truth).scores()
+        found = Variances.of(scores)
+        rhat = np.fmax(found.potential_scale(), Variances.of(folded).potential_scale())
+        return np.asarray(rhat), found.effective_size()
 
     def median(self) -> Floats:
         """Return the median of all draws of each replicate, from the order that they are known in."""
@@ -246,21 +280,6 @@ def split(chains: Floats) -> Floats:
     return parts.reshape(many, 2 * count, half)
 
 
-def potential_scale(halves: Floats) -> Floats:
-    """Return R-hat of (replicates, half chains, length), as the values are: nan for fewer than two draws in each.
-
-    Examples
-    --------
-    >>> float(potential_scale(np.array([[[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]]))[0].round(3))
-    0.707
-    """
-    if halves.shape[2] < 2:
-        return np.full(len(halves), np.nan)
-    _, within, total = _variances(halves)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.sqrt(total / within))
-
-
 def effective_size(halves: Floats) -> Floats:
     """Return how many independent draws (replicates, half chains, length) are worth, as the values are.
 
@@ -271,20 +290,44 @@ def effective_size(halves: Floats) -> Floats:
     >>> effective_size(np.ones((1, 2, 50)))
     array([nan])
     """
-    if halves.shape[2] < 2:
-        return np.full(len(halves), np.nan)
-    centred, within, total = _variances(halves)
-    return np.asarray(np.where(total > 0, halves[0].size / _time(centred, within, total), np.nan))
+    return Variances.of(halves).effective_size() if halves.shape[2] > 1 else np.full(len(halves), np.nan)
 
 
-def _variances(halves: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return centred chains, the variance within them, and that of all draws."""
-    length = halves.shape[2]
-    means = halves.mean(axis=2)
-    # Rounding of the mean must not make a chain move that does not.
-    centred = np.where(np.ptp(halves, axis=2, keepdims=True) > 0, halves - means[:, :, None], 0.0)
-    within = np.square(centred).sum(axis=2).mean(axis=1) / (length - 1)
-    return centred, within, within * (length - 1) / length + means.var(axis=1, ddof=1)
+@dataclass(frozen=True)
+class Variances:
+    """Half chains without their means, the variance within them, and that of all draws."""
+
+    centred: Floats
+    within: Floats
+    total: Floats
+
+    @classmethod
+    def of(cls, halves: Floats) -> Variances:
+        """Return those of (replicates, half chains, length), as the values are, of at least two draws in each."""
+        length = halves.shape[2]
+        means = halves.mean(axis=2)
+        centred = halves - means[:, :, None]
+        # Rounding of the mean must not make a chain move that does not.
+        centred[np.ptp(halves, axis=2) == 0] = 0.0
+        within = np.square(centred).sum(axis=2).mean(axis=1) / (length - 1)
+        return cls(centred, within, within * (length - 1) / length + means.var(axis=1, ddof=1))
+
+    def potential_scale(self) -> Floats:
+        """Return R-hat.
+
+        Examples
+        --------
+        >>> halves = np.array([[[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]])
+        >>> float(Variances.of(halves).potential_scale()[0].round(3))
+        0.707
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.sqrt(self.total / self.within))
+
+    def effective_size(self) -> Floats:
+        """Return how many independent draws they are worth; nan where nothing ever moves."""
+        time = _time(self.centred, self.within, self.total)
+        return np.asarray(np.where(self.total > 0, self.centred[0].size / time, np.nan))
 
 
 def _time(centred: Floats, within: Floats, total: Floats) -> Floats:
@@ -322,19 +365,10 @@ def _autocorrelation(centred: Floats, lag: int, within: Floats, total: Floats) -
     return np.asarray(1 - (within - products.mean(axis=1) / length) / total) if lag else np.ones(len(centred))
 
 
-def _scores(ranks: Floats) -> Floats:
-    """Return normal scores of the ranks of all draws of a replicate."""
-    return _score_table(ranks[0].size)[(2 * ranks).astype(np.intp)]
-
-
 @lru_cache(maxsize=8)
 def _score_table(size: int) -> Floats:
     """Return the normal score of every rank among so many draws, half ranks included for ties."""
     return np.asarray(special.ndtri(np.maximum(np.arange(2 * size + 1) / 2 - 0.375, 0.0) / (size + 0.25)))
-
-
-def _ranked(halves: Floats) -> Floats:
-    return Placed(halves, np.zeros(len(halves))).ranks()
 
 
 def serial(values: Floats) -> Floats:
@@ -352,7 +386,7 @@ def serial(values: Floats) -> Floats:
     m = len(values)
     if m < 5:
         return np.full((values.shape[1], 2), np.nan)
-    ranks = _ranked(np.ascontiguousarray(values.T)[:, None])[:, 0]
+    ranks = Placed(np.ascontiguousarray(values.T)[:, None], values[0]).ranks()[:, 0]
     centred = ranks - ranks.mean(axis=1, keepdims=True)
     second, fourth = np.square(centred).sum(axis=1), (centred**4).sum(axis=1)
     mean = -second / (m - 1)

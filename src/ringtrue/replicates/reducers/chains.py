@@ -56,10 +56,10 @@ def _of_functions(block: Block, chains: int) -> dict[str, NDArray[Any]]:
 
 def _of_rows(rows: Floats, truth: Floats) -> dict[str, NDArray[Any]]:
     placed = Placed(rows, truth)
-    with np.errstate(
-        over="ignore", invalid="ignore"
-    ):  # chains of the largest numbers are further apart than numbers go
+    # Chains of the largest numbers are further apart than numbers go.
+    with np.errstate(over="ignore", invalid="ignore"):
         rhat, size = placed.agreement()
+        stuck = placed.stuck().astype(float)
     return {
         "differences": placed.differences(),
         "below": placed.below(),
@@ -68,7 +68,7 @@ def _of_rows(rows: Floats, truth: Floats) -> dict[str, NDArray[Any]]:
         "length": np.full(len(truth), float(placed.shape[2])),
         "rhat": rhat,
         "size": size,
-        "stuck": placed.stuck().astype(float),
+        "stuck": stuck,
     }
 
 
