@@ -101,12 +101,13 @@ def layouts(values: NDArray[Any]) -> dict[str, NDArray[Any]]:
 
 
 @pytest.mark.parametrize("draws", [1, 254, 255, 256, 510, 511, 1000])
+@pytest.mark.parametrize("copies", [1, 5], ids=["few columns", "many columns"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.int8, np.uint8, np.bool_])
-def test_count_is_the_naive_sum(draws: int, dtype: type) -> None:
-    """Counting bytes in runs gives the naive sums, beyond 255 draws, for all dtypes and layouts."""
+def test_count_is_the_naive_sum(draws: int, copies: int, dtype: type) -> None:
+    """Counting one column after the other, or bytes in runs, gives the naive sums, for all dtypes and layouts."""
     rng = np.random.default_rng(draws)
-    values: NDArray[Any] = rng.integers(0, 2 if dtype is np.bool_ else 5, (draws, 7)).astype(dtype)
-    truth = np.array([-1.0, 0.0, 0.5, 1.0, 2.0, 4.0, 9.0])
+    values: NDArray[Any] = rng.integers(0, 2 if dtype is np.bool_ else 5, (draws, 7 * copies)).astype(dtype)
+    truth = np.tile([-1.0, 0.0, 0.5, 1.0, 2.0, 4.0, 9.0], copies)
     for layout in layouts(values).values():
         below, ties = count(layout, truth)
         assert np.array_equal(below, np.sum(values < truth, axis=0))

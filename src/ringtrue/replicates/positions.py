@@ -104,8 +104,14 @@ def count(values: Floats, truth: Floats) -> tuple[Ints, Ints]:
     return below, _total(values <= truth) - below
 
 
+#: Columns that are too few to be added side by side: one after the other is up to ten times faster.
+_NARROW = 32
+
+
 def _total(mask: NDArray[np.bool_]) -> Ints:
     """Count along axis 0; bytes are added in runs that cannot overflow before they are widened."""
+    if mask.ndim == 2 and mask.shape[1] <= _NARROW:
+        return np.asarray(np.ascontiguousarray(mask.T).sum(axis=1, dtype=np.int64))
     counts = np.zeros(mask.shape[1:], np.int64)
     as_bytes = mask.view(np.uint8)
     for start in range(0, len(mask), 255):
