@@ -151,10 +151,21 @@ class Block:
             ]
         except KeyError as error:  # a part of theta that the outputs have not
             raise InvalidStudy(
-                f"test function {f.name!r} asks about {error}, which is missing from outputs or truths; leave it out "
-                f"of f=, which may name what is to be asked about, as f=['mu'] does."
+                f"test function {f.name!r} asks about {error}, which outputs or truths lack; {self._asking(theta)}."
             ) from error
         return np.stack(columns, axis=-1)
+
+    def _asking(self, evaluated: Any) -> str:
+        """Return what to write to ask about that part of theta only which the outputs have, as far as they are known.
+
+        What was evaluated are draws of the outputs; truths themselves do not tell what outputs have.
+        """
+        ready = self.outputs.ready
+        drawn = evaluated if ready is None else ready.values
+        named = isinstance(self.theta, Mapping) and isinstance(drawn, Mapping)
+        both = [name for name in self.theta if name in drawn] if named else []
+        known = both and len(both) < len(self.theta)
+        return f"to ask about what both have, pass f={both}" if known else "leave it out of f="
 
     def _points(self, many: int) -> Floats:
         return self.streams.uniforms("points", self.index, many)
@@ -508,7 +519,8 @@ def rounded_like(theta: Any, draws: Any) -> Any:
     if isinstance(theta, dict):
         return {name: rounded_like(part, draws[name]) if name in draws else part for name, part in theta.items()}
     coarse = isinstance(theta, np.ndarray) and theta.dtype.kind == "f" and draws.dtype in (np.float32, np.float16)
-    return theta.astype(draws.dtype) if coarse else theta
+    with np.errstate(over="ignore"):  # a truth beyond the numbers that draws can be is infinitely far from them
+        return theta.astype(draws.dtype) if coarse else theta
 
 
 def fitting(draws: Any, theta: Any) -> Any:
