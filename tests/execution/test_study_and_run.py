@@ -328,7 +328,7 @@ def test_named_parameters_broken_twin() -> None:
 @pytest.mark.parametrize(
     ("output", "words"),
     [
-        (lambda mu0, y: {"mu": rt.Normal(0, 1)}, "'tau'.*missing"),
+        (lambda mu0, y: {"mu": rt.Normal(0, 1)}, "'tau'.*lack; .*pass f=\\['mu'\\]"),
         (lambda mu0, y: rt.Normal(0, 1), "dict of \\['mu', 'tau'\\]"),
         (lambda mu0, y, rng: rng.normal(size=(9, 2)), "dict of \\['mu', 'tau'\\]"),
     ],
@@ -736,3 +736,19 @@ def test_settling_names_what_is_open() -> None:
     """The number of further replicates is promised for the measure that the sentence calls unknown."""
     sentence = rt.judge(_run(_Asked(BELIEF, _model, _bayes, 60, f=rt.identity))).sentence
     assert "bias" in sentence.split(";")[-1] or "spread of" in sentence
+
+
+@pytest.mark.parametrize("n", [10**10, 10**15])
+def test_more_replicates_than_memory_holds_are_refused_before_any_is_computed(n: int) -> None:
+    """The sentence says what was asked for, what it takes, what there is and what to do."""
+    asked = rt.Study(rt.Normal(0, 1), lambda t, rng: 1 / 0, lambda mu0, y: 1 / 0)
+    for call in (rt.run, rt.check):
+        with pytest.raises(rt.errors.InvalidStudy, match=rf"{n} .* GiB at least .* machine has .* ask for at most"):
+            call(asked, n=n)
+
+
+def test_a_run_that_may_end_before_needs_room_for_what_it_has() -> None:
+    """With a limit of time n may be as large as one likes."""
+    asked = rt.Study(rt.Normal(0, 1), lambda t, rng: t + rng.normal(), lambda mu0, y: rt.Normal(y / 2, 0.5**0.5))
+    ran = rt.run(asked, n=10**12, until=lambda part: 20 if part.stop >= 20 else None)
+    assert ran.n == 20

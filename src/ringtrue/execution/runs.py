@@ -32,6 +32,7 @@ from .jobs import Job, Noted
 from .paths import as_path, is_directory
 from .pool import Pool
 from .progress import Progress, Show
+from .room import need_room
 from .signals import terminable
 from .tasks import Pace, alone, first_check, once, shared
 
@@ -139,6 +140,8 @@ def run(
         raise InvalidStudy("retry_failures= needs the file that the lost replicates are in; pass store='run.db'.")
     job = Job(study, n, keep, on_failure)
     wanted = _share(study, n, share)
+    if until is None and max_seconds is None:  # a run that may end before has room made for what there is
+        need_room(study, wanted[1] - wanted[0])
     gate = Gate(until, max_seconds, share, wanted[0])
     settings = (failures_allowed, workers, executor, timeout, progress, store, tag, retry_failures, share)
     return _ran(job, wanted, gate, *settings)
@@ -413,8 +416,9 @@ def _shelf(
     """Return where to put replicates, what looks whether those that are there belong to the study, and its helpers."""
     header = header_of(job.study)
     if path is None:
-        empty = Gathering(header, *wanted)
-        yield _Pieces(empty) if gate.opens else _Memory(empty), lambda compute: False, None
+        # Of a run that may end before, nobody knows yet how much room it needs.
+        memory = _Pieces(Gathering(header, 0, 0)) if gate.opens else _Memory(Gathering(header, *wanted))
+        yield memory, lambda compute: False, None
         return
     from .store import Store, directory
     from .store.identity import fingerprint
