@@ -154,7 +154,7 @@ def main(slots: int = 1000, each: int = 120) -> None:
     logging.disable(logging.ERROR)
     count_bytes()
     n = slots * each
-    print(f"{slots} slots, 1 s per replicate, a study of 1 MB")
+    print(f"{slots} slots, 1 s per replicate, a study of 1 MB; load average before: {os.getloadavg()[0]:.1f}")
     with cluster(slots) as (client, sent), tempfile.TemporaryDirectory() as folder:
         with the_old_way():
             few = slots // 4

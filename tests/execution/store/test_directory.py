@@ -1,5 +1,6 @@
 """Runs in a directory that workers write to themselves: the same bits, whoever dies, and whoever computes twice."""
 
+import contextlib
 import os
 import signal
 import sqlite3
@@ -162,6 +163,26 @@ def test_two_who_computed_the_same_are_fine(folder: str) -> None:
     with Store.read(folder) as opened:
         assert opened.prefix() == 40
     assert_identical(rt.run(study(), n=N, store=folder), rt.run(study(), n=N))
+
+
+def test_small_rows_of_many_helpers_become_one(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replicates that helpers computed in turn lie side by side in the file of the run, in as many rows as they need.
+
+    Taken in file by file, which is the broken twin, no two of them are neighbours.
+    """
+
+    def rows(where: str) -> int:
+        asked = study()
+        for session, start in (("even", 0), ("odd", 2)):
+            helped(where, asked, *((i, i + 2) for i in range(start, N - 1, 4)), session=session)
+        assert_identical(rt.run(asked, n=N, store=where), rt.run(asked, n=N))
+        assert names(where) == ["run.db"]
+        with contextlib.closing(sqlite3.connect(Path(where) / "run.db")) as db:
+            return int(db.execute("SELECT COUNT(*) FROM spans").fetchone()[0])
+
+    few = rows(folder)
+    monkeypatch.setattr(directory, "_OPEN", 1)
+    assert few <= 4 < N // 4 <= rows(folder.replace("runs", "twin"))
 
 
 def test_two_who_disagree_are_an_error(folder: str) -> None:

@@ -297,13 +297,15 @@ def _runs(records: Iterable[Replicates]) -> Iterator[list[Replicates]]:
     """Group records that are adjacent and have the same arrays, up to the size of a row; lost ones fit any."""
     run: list[Replicates] = []
     form: Any = None
+    size = 0  # added up as it grows: a run may have thousands of records
     for record in records:
         own = None if record.lost == record.n else forms(record.arrays)
         fits = run and run[-1].stop == record.first and (own is None or form is None or own == form)
-        if run and not (fits and sum(_bytes(one.arrays) for one in run) < _ROW_BYTES):
+        if run and not (fits and size < _ROW_BYTES):
             yield run
-            run, form = [], None
+            run, form, size = [], None, 0
         run.append(record)
+        size += _bytes(record.arrays)
         form = form or own
     if run:
         yield run

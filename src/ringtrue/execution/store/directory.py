@@ -16,7 +16,7 @@ import re
 import socket
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,6 +32,8 @@ from .store import Store, between
 
 #: The files of shares, which schedulers run as jobs of their own, and of those who help with them.
 SHARES = "share-*.db"
+#: Files that are taken in together; each is open twice, with its lock, and a process may have a thousand files open.
+_OPEN = 100
 
 
 def file_of(folder: Path, shard: tuple[int, int] | None) -> Path:
@@ -52,23 +54,28 @@ def opened(path: Path, meta: Meta) -> Iterator[Store]:
             pass
     with Store.opened(path, meta) as store:
         if path.name == RUN:
-            for share in sorted(path.parent.glob(SHARES)):
-                _take_in(share, store)
+            for shares in _groups(sorted(path.parent.glob(SHARES))):
+                _take_in(shares, store)
         take_in(store)
         yield store
 
 
 def take_in(store: Store) -> None:
     """Take what helpers wrote into the file of a run; files that are not needed any more go."""
-    for file in _helpers(store.path):
-        with _lock_of(file) as ended:
-            _take_in(file, store)
+    for files in _groups(_helpers(store.path)):
+        with contextlib.ExitStack() as locks:
+            ended = [file for file in files if locks.enter_context(_lock_of(file))]
+            _take_in(files, store)
             store.flush()
             # Whoever still writes, for a run that was killed or was out of time, may write more.
-            if ended:
+            for file in ended:
                 _remove(file)
     for file in () if store.missing(0, store.n) else _helpers(store.path):
         _remove(file)
+
+
+def _groups(files: Sequence[Path]) -> Iterator[Sequence[Path]]:
+    return (files[i : i + _OPEN] for i in range(0, len(files), _OPEN))
 
 
 @contextlib.contextmanager
@@ -110,29 +117,39 @@ def as_one(folder: Path) -> Store:
         with Store.read(path) as run:
             whole = undo.enter_context(Store.passing(path, replace(run.meta, reference=0)))
         # The file of the run comes last: what it takes in from others meanwhile, and removes, is then in it.
-        for file in (*others, path):
-            _take_in(file, whole)
+        for files in (*_groups(others), [path]):
+            _take_in(files, whole)
         whole.flush()
         undo.pop_all()
         return whole
 
 
-def _take_in(file: Path, whole: Store) -> None:
-    """Copy what a file has into a store; one that is lost there gives way to one that is not lost here."""
+def _take_in(files: Sequence[Path], whole: Store) -> None:
+    """Copy what files have into a store; one that is lost there gives way to one that is not lost here."""
+    with contextlib.ExitStack() as reading:
+        found = [pair for file in files for pair in _found(file, whole, reading)]
+        lost = {one.replicate for one in whole.failures()}
+        # In the order of replicates, whoever computed them: neighbours then become one row, which costs what one of
+        # the many small ones would.
+        for part, record in sorted(found, key=lambda pair: pair[1].first):
+            _take_record(part, part.with_draws(record), whole, lost)
+
+
+def _found(file: Path, whole: Store, reading: contextlib.ExitStack) -> list[tuple[Store, Replicates]]:
+    """Return the records of a file that belongs to a store, each with the file, which stays open for kept draws."""
     try:
-        part = Store.read(file)
+        part = reading.enter_context(Store.read(file))
     except StoreError:
         # Its writer has not come to write anything, or is not there any more and the run has what it wrote.
         if not file.exists() or file.stat().st_size == 0:
-            return
+            return []
         raise
-    with part, part.snapshot():
+    # No longer than it takes: who still writes to the file waits meanwhile.
+    with part.snapshot():
         # Helpers have the study from the run itself, which has looked whether it is the same; shares have their own.
         need_same(whole.meta, part.meta, whole.path, file if file.match(SHARES) else None)
         pour_reference(part, whole)
-        lost = {one.replicate for one in whole.failures()}
-        for record in part.parts(0, FURTHEST):
-            _take_record(part, part.with_draws(record), whole, lost)
+        return [(part, record) for record in part.parts(0, FURTHEST)]
 
 
 def _take_record(part: Store, record: Replicates, whole: Store, lost: set[int]) -> None:
