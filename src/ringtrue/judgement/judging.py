@@ -12,7 +12,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
-from ..errors import InvalidStudy
+from ..errors import InvalidStudy, RingtrueError, StoreDamaged
 from ..execution.runs import RunSettings, run
 from ..question.study import StudySettings, at_least, need_known
 from ..replicates.given import replicates_from_draws
@@ -274,6 +274,24 @@ def judge(
     """
     need_settings(alpha, tolerance, test)
     need_replicates(replicates)
+    try:
+        return _judged(replicates, alpha, tolerance, test, anytime)
+    except (RingtrueError, MemoryError):
+        raise
+    except Exception as error:
+        # Checksums say that bytes are those that were written, not who wrote them: arrays may have any form.
+        if replicates.stored is None:
+            raise
+        raise StoreDamaged(
+            f"{replicates.stored.path} holds arrays that no run writes so, and cannot be judged "
+            f"({type(error).__name__}: {error}); run the study again into a new file."
+        ) from error
+
+
+def _judged(
+    replicates: Replicates, alpha: float, tolerance: Tolerance | None, test: str, anytime: bool | None
+) -> Result:
+    """Reach a verdict on a record whose arrays may have any form."""
     doubts = inputs.suspicions(replicates)
     # Draws that are the same everywhere follow each other too: the more telling mistake is named.
     if not doubts:

@@ -15,6 +15,7 @@ import sqlite3
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -538,6 +539,33 @@ def test_bit_flips_are_noticed_or_harmless(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_bit_flips_in_kept_draws_are_noticed_or_harmless(tmp_path: Path) -> None:
+    """After one flipped bit, at 200 places of rows of draws, draws come back as they were, or an error does."""
+    path, flipped, noticed = _filled(tmp_path / "run.db", keep="draws"), tmp_path / "flipped.db", 0
+    data, places = path.read_bytes(), random.Random(2)
+    with Store.read(path) as store:
+        original = store.draws(0, N)
+    blobs = [blob for (blob,) in sqlite3.connect(path).execute("SELECT arrays FROM draws")]
+    # Numbers that are nowhere else in the file: where they are is a place in a row of draws.
+    pieces = [blob[at : at + 8] for blob in blobs for at in range(len(blob) % 8, len(blob), 8)]
+    starts = [data.index(piece) for piece in places.sample(pieces, 400) if data.count(piece) == 1][:100]
+    assert len(starts) == 100
+    for k in range(200):
+        inside = starts[k] + places.randrange(8) if k < 100 else places.randrange(len(data))
+        flipped.write_bytes(data[:inside] + bytes([data[inside] ^ 1 << places.randrange(8)]) + data[inside + 1 :])
+        try:
+            with Store.read(flipped) as store:
+                found = store.draws(0, N)
+            assert all(found[name].tobytes() == array.tobytes() for name, array in original.items())
+            rt.store.recompute(flipped, f=rt.identity)
+        except (StoreError, InvalidStudy):
+            noticed += 1
+        else:
+            assert k >= 100  # every flip inside a row of draws is noticed
+    assert noticed >= 100
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.2, 0.5, 0.8, 0.99])
 def test_truncated_files_are_noticed_and_repaired_as_far_as_they_go(tmp_path: Path, share: float) -> None:
     """A truncated store is refused; a repair keeps what is whole, and a resumed run then gives the original."""
@@ -753,6 +781,52 @@ def test_arrays_that_an_older_version_did_not_keep_are_blank(tmp_path: Path) -> 
     assert np.isnan(found.interval).all()
     assert not found.treated.any()
     assert found.u.tobytes() == _original().u.tobytes()
+
+
+def _forged(array: Any) -> Iterator[Any]:
+    """Return an array in other forms: an axis less, more, longer, shorter, and other kinds of numbers."""
+    yield np.zeros(len(array), array.dtype)
+    yield np.zeros((*array.shape, 2), array.dtype)
+    for axis in range(1, array.ndim):
+        yield np.concatenate([array, array], axis=axis)
+        yield np.take(array, [0], axis=axis)
+    yield np.ones(array.shape, np.float64 if array.dtype.kind in "biu" else np.int64)
+
+
+def _judged(path: Path) -> str:
+    """Judge a file and measure it; an error of ours may come of it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = rt.judge(load(path))
+            json.dumps(result.to_dict(), allow_nan=False)
+            return str(result)
+    except (StoreError, InvalidStudy) as error:
+        return str(error)
+
+
+def _chains(mu0: Any, y: Any, rng: Any) -> Any:
+    return rt.Draws(y / 2 + 0.7 * rng.normal(size=(20, 2)), chains=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("procedure", [lambda mu0, y, rng: y / 2 + 0.7 * rng.normal(size=(9, 2)), _chains])
+def test_forged_arrays_are_judged_or_refused(tmp_path: Path, procedure: Any) -> None:
+    """An array of another form, or one that is gone, with valid checksums, is refused with a sentence or judged."""
+    path, ran = tmp_path / "run.db", rt.run(rt.Study(rt.Normal([0.0, 0.0], 1), _model, procedure), n=N)
+    with _open(path, header=ran.header) as store:
+        store.add_reference(0, ran.reference)
+        store.add(ran)
+    undeclared = [name for name in ran.arrays if name not in {one.name for one in fields()}]
+    assert len(undeclared) > 10
+    said = []
+    for name in undeclared:
+        others = {key: array for key, array in ran.arrays.items() if key != name}
+        for arrays in (others, *({**others, name: odd} for odd in _forged(ran.arrays[name]))):
+            blob = packed(arrays)
+            _sql(path, "UPDATE spans SET arrays = ?, checksum = ?", values=(blob, checksum("spans", (0, N), blob)))
+            said.append(_judged(path))
+    assert any(f"{path} holds arrays that no run writes so" in one for one in said)
 
 
 def test_lost_reference_values_are_noticed(tmp_path: Path) -> None:
