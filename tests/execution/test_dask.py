@@ -104,6 +104,22 @@ def test_a_replicate_that_kills_its_worker_is_lost_alone(client: Any) -> None:
     np.testing.assert_array_equal(ran.u[ran.kept], rt.run(study(), n=n).u[ran.kept])
 
 
+def test_a_segmentation_fault_is_one_lost_replicate(client: Any, tmp_path: Path) -> None:
+    """A replicate that ends its worker by a signal is lost alone, with its cause, also where workers keep files."""
+    n, culprit = 40, 21
+    fatal = float(rt.replay(study(), culprit)[1])
+
+    def deadly(mu0: Any, y: Any) -> Any:
+        if float(y) == fatal:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return bayes(mu0, y)
+
+    ran = rt.run(study(deadly), n=n, executor=client.get_executor(), on_failure="record", store=f"{tmp_path}/run/")
+    assert [one.replicate for one in ran.failures] == [culprit]
+    assert "KilledWorker" in ran.failures[0].error
+    np.testing.assert_array_equal(ran.u[ran.kept], rt.run(study(), n=n).u[ran.kept])
+
+
 FILE = """
 import ringtrue as rt
 
