@@ -8,7 +8,7 @@ FAST := not process and not paper and not site and not slow and not libraries
 # Byte code must be written: without it every import of scipy takes three times as long.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check lint test-fast test-oldest test-libraries docs pictures changelog bench mutants clean
+.PHONY: demo test check lint test-fast test-oldest test-libraries docs pictures changelog bench peers mutants clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/01_three_functions.py
@@ -53,6 +53,12 @@ pictures: $(VENV)/.installed
 BENCH ?= house studies uniformity twosample coverage paper odes runs scale plots report verdicts libraries suites levels power
 bench: $(VENV)/.tools
 	for name in $(BENCH); do $(BIN)/python -m benchmarks.$$name || exit 1; done
+
+# The same work through other libraries, in environments of their own, which take a while and gigabytes to install;
+# docs/benchmarks.md is written by it. PEERS='--python sbi=PATH' uses an environment that exists.
+PEERS ?=
+peers: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.peers $(PEERS)
 
 # Small mistakes, one at a time in a copy of the source: do tests see them? It takes half an hour, and can be stopped.
 MUTANTS ?= --sample 200 --seed 0

@@ -13,6 +13,7 @@ import resource
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
 from multiprocessing import get_context
 
 import numpy as np
@@ -21,6 +22,7 @@ import ringtrue as rt
 from ringtrue.values import Floats, Generator
 
 Draw = Callable[[Generator, int, int], tuple[Floats, ...]]
+Peer = Callable[[Floats, Floats], tuple[float, float]]
 Row = tuple[str, Draw, int, int, tuple[float, float]]
 
 
@@ -148,25 +150,6 @@ def cost() -> None:
         print(f"n = {n}, d = {d}: {seconds:.2f} s of CPU, at most {peak:.0f} MB so far in this process", flush=True)
 
 
-def of_tarp(theta: Floats, draws: Floats) -> tuple[float, float]:
-    """Return tarp's coverage at its defaults: the distance of its curve from the diagonal, and a KS test of the two."""
-    import tarp  # type: ignore[import-not-found]
-    from scipy import stats
-
-    ecp, alpha = tarp.get_tarp_coverage(np.swapaxes(draws, 0, 1), theta, seed=1)
-    return float(np.abs(ecp - alpha).max()), float(stats.kstest(ecp, alpha).pvalue)
-
-
-def of_sbi_tarp(theta: Floats, draws: Floats) -> tuple[float, float]:
-    """Return the same of sbi, whose own check has the p-value."""
-    import torch
-    from sbi.diagnostics.tarp import _run_tarp, check_tarp, get_tarp_references
-
-    thetas, samples = torch.as_tensor(theta), torch.as_tensor(np.swapaxes(draws, 0, 1).copy())
-    ecp, alpha = _run_tarp(samples, thetas, get_tarp_references(thetas))
-    return float((ecp - alpha).abs().max()), float(check_tarp(ecp, alpha)[1])
-
-
 def of_sbi_c2st(theta: Floats, draws: Floats) -> tuple[float, float]:
     """Return the accuracy of sbi's classifier of truths and one draw of each output; it has no p-value."""
     import torch
@@ -175,27 +158,17 @@ def of_sbi_c2st(theta: Floats, draws: Floats) -> tuple[float, float]:
     return float(c2st(torch.as_tensor(theta), torch.as_tensor(draws[:, 0]))), float("nan")
 
 
-def of_hyppo(theta: Floats, draws: Floats) -> tuple[float, float]:
-    """Return hyppo's MMD of truths and one draw of each output, 100 permutations."""
-    from hyppo.ksample import MMD
-
-    found = MMD().test(theta, draws[:, 0], reps=100, auto=False)
-    return float(found.stat), float(found.pvalue)
+def documented(module: str, name: str) -> Peer:
+    """Return a call of ``benchmarks.peers``, whose library is imported when it is first made."""
+    return lambda theta, draws: getattr(import_module(f"benchmarks.peers.{module}"), name)(theta, draws)
 
 
-def of_ringtrue(theta: Floats, draws: Floats) -> tuple[float, float]:
-    """Return the verdict's p-value, and as evidence 1 minus it."""
-    p = rt.check_draws(theta, draws).pvalue
-    return -p, p
-
-
-Peer = Callable[[Floats, Floats], tuple[float, float]]
 PEERS: tuple[tuple[str, str, Peer], ...] = (
-    ("ringtrue", "ringtrue", of_ringtrue),
-    ("tarp", "tarp", of_tarp),
-    ("sbi TARP", "sbi", of_sbi_tarp),
+    ("ringtrue", "ringtrue", documented("of_ringtrue", "verdict")),
+    ("tarp", "tarp", documented("of_tarp", "coverage")),
+    ("sbi TARP", "sbi", documented("of_sbi", "tarp")),
     ("sbi C2ST", "sbi", of_sbi_c2st),
-    ("hyppo MMD", "hyppo", of_hyppo),
+    ("hyppo MMD", "hyppo", documented("of_hyppo", "one_draw")),
 )
 
 

@@ -1,0 +1,289 @@
+"""The page and its figures, from the rows that peers answered; it computes ratios and no statistics."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from . import work
+from .environments import ENVIRONMENTS, ROOT
+
+Row = dict[str, Any]
+OURS = ("of_ringtrue", "of_adapters")
+MODULES = tuple(module for environment in ENVIRONMENTS for module in environment.modules)
+#: A peer is called better where it needs less than this share of what ringtrue does.
+CLEARLY = 0.9
+_HEAD = """# Beside other libraries
+
+The same data through other libraries and through ringtrue, by `make peers`, on 2 cores. Every library is called as
+documented and at its defaults; the [calls](#the-calls) are at the end. Seconds are processor time, the least of up to
+five calls; memory is by how much the peak of a fresh process rose. The page is written by that command.
+"""
+
+
+def read(file: Path) -> list[Row]:
+    """Return the rows of a file of JSON lines, none if there is no file."""
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file.exists() else []
+
+
+def name_of(module: str) -> str:
+    """Return a library's name as its users know it."""
+    known = {"of_arviz": "arviz-plots", "of_numpy": "NumPy", "of_scipy": "SciPy", "of_adapters": "ringtrue"}
+    return known.get(module, module.removeprefix("of_"))
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = [list(head), *(list(row) for row in rows)]
+    lines.insert(1, ["---"] * len(lines[0]))
+    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines) + "\n"
+
+
+def of(rows: list[Row], question: str) -> list[Row]:
+    """Return the answers to a question, those that came."""
+    return [row for row in rows if row["question"].partition(":")[0] == question and "missing" not in row]
+
+
+def missing(rows: list[Row]) -> str:
+    """Name the peers, or single questions, that have no answer, with the reason."""
+    lost = [row for row in rows if "missing" in row]
+    gone = {row["peer"]: row["missing"] for row in lost if row["question"] == "versions"}
+    lines = [f"* {name_of(peer)} is left out: {reason}" for peer, reason in gone.items()]
+    lines += [
+        f"* {name_of(row['peer'])} gave no answer to `{row['question']}`: {row['missing']}"
+        for row in lost
+        if row["peer"] not in gone
+    ]
+    return "\n".join(lines) + "\n" if lines else "None: all of them ran.\n"
+
+
+def versions(rows: list[Row]) -> str:
+    """State what ran."""
+    body = [
+        (name_of(row["peer"]), ", ".join(f"{k} {v}" for k, v in row["versions"].items()), row["python"])
+        for row in of(rows, "versions")
+    ]
+    return table(("library", "versions", "Python"), body)
+
+
+def tests(rows: list[Row]) -> list[str]:
+    """Return the labels of tests, ringtrue's first."""
+    labels = dict.fromkeys(row["test"] for row in rows)
+    return sorted(labels, key=lambda label: not label.startswith("ringtrue"))
+
+
+def alarms(rows: list[Row]) -> str:
+    """Return the table of false alarms, with standard errors."""
+    found = of(rows, "alarms")
+    cells = {(row["test"], row["n"], row["draws"]): row for row in found}
+
+    def cell(label: str, shape: tuple[int, int]) -> str:
+        row = cells.get((label, *shape))
+        return "" if row is None else f"{row['share']:.3f} ± {row['error']:.3f}"
+
+    head = ("test", *(f"n = {n}, M = {m}" for n, m in work.SHAPES))
+    return table(head, ((label, *(cell(label, shape) for shape in work.SHAPES)) for label in tests(found)))
+
+
+def needed(rows: list[Row], label: str, error: str, key: str = "corrected") -> tuple[float, float] | None:
+    """Return the replicates for 80 % power, linear in log n between two sizes, and its standard error; None if never.
+
+    The share's error is divided by the slope between the two sizes.
+    """
+    line = sorted(
+        (row["n"], row[key], row["runs"]) for row in rows if (row["test"], row["error_name"]) == (label, error)
+    )
+    for (n0, low, _), (n1, high, runs) in pairwise(line):
+        if low < 0.8 <= high:
+            slope = (high - low) / math.log(n1 / n0)
+            n = n0 * math.exp((0.8 - low) / slope)
+            return n, n * math.sqrt(0.16 / runs) / slope
+    return (float(line[0][0]), 0.0) if line and line[0][1] >= 0.8 else None
+
+
+def power(rows: list[Row]) -> str:
+    """Return the table of replicates for 80 % power."""
+    found = of(rows, "power")
+    names = [procedure.name for procedure in work.ERRORS]
+
+    def cell(label: str, error: str) -> str:
+        sizes = [row["n"] for row in found if (row["test"], row["error_name"]) == (label, error)]
+        if not sizes:
+            return ""
+        if (answer := needed(found, label, error)) is None:
+            return f"over {max(sizes)}"
+        return f"{answer[0]:.0f} ± {answer[1]:.0f}" if answer[1] else f"at most {answer[0]:.0f}"
+
+    def level(label: str) -> str:
+        levels = {row["n"]: row["level"] for row in found if row["test"] == label}
+        shown = [value for value in levels.values() if value is not None]
+        return f"{min(shown):.2f}-{max(shown):.2f}" if shown else "no p-value"
+
+    head = ("test", "its own false alarms", *names)
+    return table(head, ((label, level(label), *(cell(label, one) for one in names)) for label in tests(found)))
+
+
+def seconds(value: float) -> str:
+    """Return seconds with two digits, in a unit that needs no zeros."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value * 1e9:.2g} ns"
+
+
+def costs(rows: list[Row]) -> str:
+    """Return the table of seconds and memory, ringtrue's first in every work."""
+    body = []
+    for name, one in work.WORKS.items():
+        here = sorted((row for row in of(rows, "cost") if row["work"] == name), key=lambda row: row["peer"] not in OURS)
+        own = next((row["seconds"] for row in here if row["peer"] in OURS), None)
+        for k, row in enumerate(here):
+            ratio = f"{row['seconds'] / own:.3g}" if own else ""
+            words = one.words if k == 0 else ""
+            body.append((words, name_of(row["peer"]), seconds(row["seconds"]), ratio, f"{row['megabytes']:.0f} MB"))
+    return table(("work", "library", "CPU", "times ringtrue's", "memory"), body)
+
+
+def better(rows: list[Row]) -> str:
+    """Say where a peer needs clearly less than ringtrue, from the same rows as the tables."""
+    lines, found, spent = [], of(rows, "power"), of(rows, "cost")
+    for error in (procedure.name for procedure in work.ERRORS):
+        own = needed(found, "ringtrue check_draws", error)
+        for label in tests(found)[1:]:
+            theirs = needed(found, label, error)
+            if theirs and (own is None or theirs[0] + 2 * theirs[1] < own[0] - 2 * own[1]):
+                ours = "more than were tried" if own is None else f"{own[0]:.0f}"
+                lines.append(f"* {label} finds *{error}* with {theirs[0]:.0f} replicates, ringtrue with {ours}.")
+    for row in spent:
+        same = [one for one in spent if one["work"] == row["work"] and one["peer"] in OURS and one is not row]
+        words = work.WORKS[row["work"]].words
+        for mine in same if row["peer"] not in OURS else []:
+            if row["seconds"] < CLEARLY * mine["seconds"]:
+                both = f"{seconds(row['seconds'])}, ringtrue {seconds(mine['seconds'])}"
+                lines.append(f"* {name_of(row['peer'])} takes {both} ({words}).")
+            if row["megabytes"] < CLEARLY * mine["megabytes"] - 1:
+                both = f"{row['megabytes']:.0f} MB, ringtrue {mine['megabytes']:.0f} MB"
+                lines.append(f"* {name_of(row['peer'])} needs {both} ({words}).")
+    return "\n".join(lines) + "\n" if lines else "Nowhere in this run.\n"
+
+
+def words(rows: list[Row]) -> str:
+    """Quote what each library says of five procedures, shortened to 300 characters."""
+    parts = []
+    for procedure in work.FIVE:
+        said = [row for row in of(rows, "words") if row["procedure"] == procedure.name]
+        said.sort(key=lambda row: row["peer"] not in OURS)
+        lines = [f"{name_of(row['peer']) + ':':<13}{shorten(row['says'])}" for row in said]
+        parts.append(f"**{procedure.name}**\n\n```\n" + "\n".join(lines) + "\n```\n")
+    return "\n".join(parts)
+
+
+def shorten(text: str, most: int = 300) -> str:
+    """Return text on one line, cut at a word."""
+    text = re.sub(r"\s+", " ", text)
+    return text if len(text) <= most else text[:most].rpartition(" ")[0] + " ..."
+
+
+def calls(rows: list[Row]) -> str:
+    """Show the source of the modules that ran."""
+    ran = dict.fromkeys(row["peer"] for row in rows if "missing" not in row)
+    parts = []
+    for module in ran:
+        source = (ROOT / "benchmarks" / "peers" / f"{module}.py").read_text("utf-8")
+        parts.append(f"### {name_of(module)}, `benchmarks/peers/{module}.py`\n\n```\n{source.strip()}\n```\n")
+    return "\n".join(parts)
+
+
+def text(rows: list[Row], pictures: bool) -> str:
+    """Return the page."""
+    rows = sorted(rows, key=lambda row: MODULES.index(row["peer"]))
+    spread = sorted(row["runs"] for row in of(rows, "alarms")) or [0]
+    runs = sorted(row["runs"] for row in of(rows, "power")) or [0]
+    scale = min((row.get("scale", 1.0) for row in rows), default=1.0)
+    cut = f"\nFalse alarms and power have {scale:g} of the runs of a whole run: their errors are large.\n"
+    parts = [
+        _HEAD + (cut if scale < 1 else ""),
+        "## Where another library is better\n\n" + better(rows),
+        "## What ran\n\n" + versions(rows) + "\nLeft out:\n\n" + missing(rows),
+        "## False alarms at 5 %\n\nThe share of rejections of a procedure that returns the right posterior of one "
+        f"parameter, n replicates of M draws, with its standard error ({spread[0]} to {spread[-1]} runs per cell: slow "
+        "tests have fewer). 0.05 is right, less is cautious. tarp and simuk have no p-value and are not in the table; "
+        "bayesflow has a threshold. Tests of one draw take truths and draws for independent samples; both are of the "
+        "same data, which makes them cautious.\n\n" + alarms(rows),
+        "## Replicates for 80 % power\n\nTwo parameters, 99 draws. Every test is held to the threshold that 5 % of "
+        "right outputs pass at the same n, so that none gains by false alarms; what it does at its own 5 % is in the "
+        "second column, least and most over n (p-values of several parameters are Bonferroni-corrected where the "
+        "library leaves that to the reader, except bayesflow's threshold). "
+        f"{runs[0]} to {runs[-1]} runs per size, fewer for slow tests; the error is Monte Carlo.\n\n"
+        + power(rows)
+        + ("\n![Power](images/peers-power.png)\n" if pictures else ""),
+        "## Seconds and memory\n\n" + costs(rows) + NOTES,
+        "## What each says\n\nFive procedures, n = 1000, 99 draws of two parameters, from one seed; quoted, cut at 300 "
+        "characters. Right posteriors are rejected once in twenty such samples by a test that keeps its level.\n\n"
+        + words(rows),
+    ]
+    if pictures:
+        parts.append("## Pictures of the same data\n\n" + PICTURES)
+    return "\n".join([*parts, "## The calls\n\n" + calls(rows)])
+
+
+NOTES = """
+Works are the same in name and not in every detail. Band: ringtrue's is exact, for ranks among 100 draws; bayesflow
+and arviz-stats (`method="envelope"`, which it calls legacy; its default picture draws no band) simulate 1000 samples.
+Check: sbi trains classifiers as well. Joint test: tarp and sbi compute one curve, hyppo uses one draw of each output
+and an approximate p-value; ringtrue's is the whole verdict. MMD: goodpoints' test is a compressed, coarser one;
+hyppo's time is extrapolated from a few permutations. EK0 and EK1: the same law of problems, each solver at its default
+tolerances, probnum one problem at a time, ringtrue 10^4 side by side.
+"""
+PICTURES = """![bayesflow, arviz-plots and ringtrue on the same over-confident draws](images/peers-pictures.png)
+
+Each as its library draws it, at its defaults, of the over-confident procedure above. bayesflow has a panel and letters
+that can be read from afar for each parameter, and arviz-plots prints a p-value and marks the values that weigh most:
+ringtrue's picture has neither. ringtrue's band is exact for ranks and its title counts the curves that leave it, while
+bayesflow's legend covers the curve where it is furthest out, and arviz-plots cuts the curve off and draws no band.
+"""
+
+
+def write(rows: list[Row], docs: Path) -> None:
+    """Write the page and its figures."""
+    pictures = draw(rows, docs / "images")
+    (docs / "benchmarks.md").write_text(text(rows, pictures), "utf-8")
+
+
+def draw(rows: list[Row], images: Path) -> bool:
+    """Draw power against n, and the pictures of three libraries on one sheet; False if there is nothing to draw."""
+    found, drawn = of(rows, "power"), of(rows, "picture")
+    if not found or not drawn:
+        return False
+    import matplotlib.pyplot as plt
+
+    errors = [work.ERRORS[0].name, work.ERRORS[2].name, work.ERRORS[4].name]
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True, layout="constrained")
+    for axis, error in zip(axes, errors, strict=True):
+        for k, label in enumerate(tests(found)):
+            line = sorted(
+                (row["n"], row["corrected"]) for row in found if (row["test"], row["error_name"]) == (label, error)
+            )
+            style = {"color": "black", "linewidth": 2.2} if k == 0 else {"color": f"C{k - 1}", "linewidth": 1.2}
+            axis.plot(*zip(*line, strict=True), label=label, marker="o", markersize=3, **style)
+        axis.axhline(0.8, color="grey", linewidth=0.6)
+        axis.set(xscale="log", title=error, xlabel="replicates n", ylim=(0, 1.02))
+    axes[0].set_ylabel("power at a corrected level of 5 %")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    figure.savefig(images / "peers-power.png", dpi=90)
+    sheet, places = plt.subplots(3, 1, figsize=(8, 9), layout="constrained")
+    order = sorted(drawn, key=lambda row: ("of_bayesflow", "of_arviz", "of_ringtrue").index(row["peer"]))
+    for place, row in zip(places, order, strict=False):
+        place.imshow(plt.imread(row["path"]))
+        place.set_title(name_of(row["peer"]), loc="left")
+    for place in places:
+        place.axis("off")
+    sheet.savefig(images / "peers-pictures.png", dpi=90)
+    plt.close("all")
+    return True
