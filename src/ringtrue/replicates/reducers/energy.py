@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...distributions.frozen import Sampler
 from ...question.study import Question
 from ...streams import Streams
 from ...values import Floats, Ints, entries, stack_values, take
@@ -22,6 +23,8 @@ from ..record import Field
 
 #: Draws of the belief, and truths that exist already, that tell the units of their entries.
 _OF_BELIEF, _OF_TRUTHS = 100, 1000
+#: Single replicates whose draws of the belief are made together, so that they cost one call.
+_GROUP = 64
 
 
 class Energy:
@@ -63,13 +66,26 @@ class _OfBelief:
         numbers = entries(question.mu0.sample(_OF_BELIEF, self.streams.generator("energy")), 1)
         self.units = None if numbers is None else units(numbers)
 
-    def of(self, index: Ints) -> Any:
-        """Return two draws for each replicate of a whole block, or for each of single replicates."""
-        mu0, size = self.question.mu0, self.question.batch
-        if size is None:
-            return stack_values([mu0.sample(2, self.streams.generator("energy", 1 + int(i))) for i in index], axis=1)
-        drawn = mu0.sample(2 * size, self.streams.generator("energy", 1 + int(index[0]) // size))
-        return stack_values([take(drawn, slice(None, size)), take(drawn, slice(size, None))])
+    def of(self, index: Ints) -> Floats:
+        """Return two draws for each replicate of a whole batch, or for each of single replicates."""
+        if self.question.batch is not None:
+            return self.draw(int(index[0]) // self.question.batch, self.question.batch)
+        # A function that is called for every draw is called for those that are needed.
+        size = 1 if isinstance(self.question.mu0, Sampler) else _GROUP
+        groups, which = np.unique(index // size, return_inverse=True)
+        drawn = np.concatenate([_pairs(self, g, size) for g in groups.tolist()], axis=1)
+        return np.asarray(drawn[:, which * size + index % size])
+
+    def draw(self, group: int, size: int) -> Floats:
+        """Return two draws for each replicate of a group, entries on the last axis."""
+        drawn = entries(self.question.mu0.sample(2 * size, self.streams.generator("energy", 1 + group)), 1)
+        assert drawn is not None
+        return drawn.reshape(2, size, -1)
+
+
+@lru_cache(maxsize=4)  # neighbours are often computed in several blocks
+def _pairs(belief: _OfBelief, group: int, size: int) -> Floats:
+    return belief.draw(group, size)
 
 
 class _OfTruths:
