@@ -94,6 +94,8 @@ class Pace:
 
     def next(self, left: int) -> int:
         """Return the next task's replicates: all workers must have something to do until the end."""
+        if self.width == 1:  # whoever computes alone waits for nobody
+            return self.size * self.unit
         share = max(-(-left // (self.unit * self.width * _AHEAD)), 1)
         # Where workers are many, short tasks at the end cost more than some who are done early.
         least = int((self.length - _TASK_SECONDS) / 4 / max(self.each, 1e-9) / self.unit)
