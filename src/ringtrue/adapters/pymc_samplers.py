@@ -151,36 +151,28 @@ class Nutpie:
             return_raw_trace=True,
             **fit.options,
         )
-        draws, stats = (list(map(_Columns, part)) for part in trace.get_arrow_trace())
-        kept = [int(np.sum(told("tuning"))) for told in stats]
+        draws, stats = trace.get_arrow_trace()
+        kept = [int(np.sum(_column(told, "tuning"))) for told in stats]
         said = {
-            name: np.stack([told(name)[first:] for told, first in zip(stats, kept, strict=True)])
-            for name in stats[0].names & _KEYS
+            name: np.stack([_column(told, name)[first:] for told, first in zip(stats, kept, strict=True)])
+            for name in _KEYS.intersection(stats[0].schema.names)
         }
         values = {
-            name: np.concatenate([chain(name)[first:] for chain, first in zip(draws, kept, strict=True)])
+            name: np.concatenate([_column(chain, name)[first:] for chain, first in zip(draws, kept, strict=True)])
             for name in slots.wanted
         }
         return Draws(values, chains=fit.chains, diagnostics=_said(said))
 
 
-class _Columns:
-    """A table of nutpie's whose rows are numbers, or arrays of a shape that it says."""
+def _column(batch: Any, name: str) -> NDArray[Any]:
+    """Return a column of a table of nutpie's as one array; its rows are numbers, or arrays of a shape that it says."""
+    shape = (batch.field(name).metadata or {}).get(b"shape", b"").decode()
+    if not shape:
+        return np.asarray(batch.column(name))
+    import pyarrow
 
-    def __init__(self, batch: Any) -> None:
-        import pyarrow
-
-        self.batch = pyarrow.record_batch(batch)
-        self.names = set(self.batch.schema.names)
-
-    def __call__(self, name: str) -> NDArray[Any]:
-        """Return a column as one array."""
-        place = self.batch.schema.get_field_index(name)
-        about = self.batch.schema.field(place).metadata or {}
-        shape = [int(size) for size in about.get(b"shape", b"").decode().split(",") if size]
-        held = self.batch.column(place)
-        flat = held.flatten() if hasattr(held, "flatten") else held
-        return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(self.batch.num_rows, *shape)
+    numbers = pyarrow.array(batch.column(name)).flatten().to_numpy(zero_copy_only=False)
+    return np.asarray(numbers).reshape(batch.num_rows, *map(int, shape.split(",")))
 
 
 def _from_trace(slots: Slots, trace: Any) -> Draws:
