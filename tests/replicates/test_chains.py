@@ -57,6 +57,30 @@ def test_differences_are_those_of_the_definition(chains: int, length: int, step:
         np.testing.assert_allclose(placed.below()[i], expected[1], atol=1e-12)
 
 
+def noise_by_definition(chains: Floats) -> tuple[float, float]:
+    """Return the mean square score of draws in other chains, and that of the means of whole chains, loop by loop."""
+
+    def scores(draws: Floats, reference: Floats) -> Floats:
+        below = [((reference < x).sum() / 2 + (reference <= x).sum() / 2 + 0.5) / (len(reference) + 1) for x in draws]
+        return np.asarray(ndtri(below))
+
+    pairs = [scores(chain, other) for j, chain in enumerate(chains) for c, other in enumerate(chains) if j != c]
+    return float(np.mean(np.square(pairs))), float(np.mean(np.square(np.mean(pairs, axis=1))))
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (2, 7), (4, 63), (4, 64), (9, 130)])
+@pytest.mark.parametrize("decimals", [0, 1, 12], ids=["many ties", "some ties", "no ties"])
+def test_many_chains_are_placed_as_few(shape: tuple[int, int], decimals: int) -> None:
+    """Running numbers that do not fit into one word, draws that are equal or not: all as the definition says."""
+    rng = np.random.default_rng(0)
+    values, truth = np.round(ar1(0.5, (2, *shape), rng), decimals), np.round(rng.standard_normal(2), decimals)
+    placed = Placed(values, truth)
+    for i in range(2):
+        expected = (*by_definition(values[i], truth[i]), np.array(noise_by_definition(values[i])))
+        for found, wanted in zip((placed.differences(), placed.below(), placed.noise()), expected, strict=True):
+            np.testing.assert_allclose(found[i], wanted, atol=1e-12)
+
+
 def test_differences_have_mean_zero_over_all_orders() -> None:
     """If truth and draws are exchangeable, the differences average to zero: exactly, over all 720 assignments."""
     numbers = np.array([0.3, -1.2, 2.0, 2.0, 0.9, -0.4])

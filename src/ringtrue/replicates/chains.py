@@ -129,83 +129,102 @@ class Placed:
         many = last - first + 1
         return np.flatnonzero(after | before), np.repeat(first, many), np.repeat(last, many)
 
-    @cached_property
-    def _places(self) -> list[NDArray[np.intp]]:
-        """For every chain as the reference, twice the place of every sorted draw of the others.
-
-        Draws below count two, equal ones one.
-        """
-        tied, first, last = self._ties
-        return [self._places_in(self._owner == c, tied, first, last) for c in range(self.shape[1])]
-
-    @staticmethod
-    def _places_in(
-        mine: NDArray[np.bool_], tied: NDArray[np.intp], first: NDArray[np.intp], last: NDArray[np.intp]
-    ) -> NDArray[np.intp]:
-        upto = np.cumsum(mine, axis=1)
-        places = 2 * upto
-        if tied.size:
-            places.reshape(-1)[tied] = np.take(upto, first) - np.take(mine, first) + np.take(upto, last)
-        return places
-
     def _of(self, values: Floats, reference: int) -> Ints:
         """Return twice the place of one number per replicate in a chain."""
         chain = self.chains[:, reference]
         return np.asarray((chain < values[:, None]).sum(axis=1) + (chain <= values[:, None]).sum(axis=1))
 
     @cached_property
-    def _counts(self) -> list[Floats]:
-        """For every chain as the reference, how many draws of the other chains are at each place."""
-        many, _, length = self.shape
-        cells = 2 * length + 1
-        offsets = cells * np.arange(many)[:, None]
-        counts = []
-        for c, places in enumerate(self._places):
-            others = (self._owner != c).ravel().astype(float)
-            flat: Floats = np.bincount((places + offsets).ravel(), weights=others, minlength=many * cells)  # type: ignore[assignment]
-            counts.append(flat.reshape(many, cells))
-        return counts
+    def _others(self) -> tuple[Floats, Floats]:
+        """Where draws of other chains are, over all references, and how high each chain is in each other.
 
-    def _mean_of_others(self, weights: Floats) -> Floats:
-        """Return, per reference and replicate, the mean of a function of the place over draws of the other chains."""
+        How many draws are at each place, (replicates, places), and mean scores, (replicates, reference, chain), which
+        are 0 for a chain in itself.
+        """
+        many, chains, length = self.shape
+        score, size = table(length)[:, 0], chains * length
+        # First as if no two draws were equal: then all follows from where the draws of a reference are among all.
+        places = np.sort(self._back(np.arange(size)).astype(np.int32), axis=2)
+        counts, means = np.zeros((many, 2 * length + 1)), np.empty((many, chains, chains))
+        counts[:, ::2] = (np.diff(places, axis=2, prepend=-1, append=size) - 1).sum(axis=1)
+        start, steps = size * np.arange(many)[:, None], np.diff(score[::2])
+        for c in range(chains):
+            # A sum over draws, by parts: each has the score above all of the reference, less the steps it is below.
+            below = self._upto(start + places[:, c])
+            means[:, c] = (score[-1] - (below * steps).sum(axis=2) / length).T
+        self._make_equal(counts, means)
+        means[:, range(chains), range(chains)] = 0.0
+        return counts, means
+
+    def _make_equal(self, counts: Floats, means: Floats) -> None:
+        """Move draws that equal others from where their order put them to the middle of these."""
+        tied, first, last = self._ties
+        if not tied.size:
+            return
         _, chains, length = self.shape
-        # Sums along the last axis, in one order whatever else lies side by side.
-        return np.stack([(each * weights).sum(axis=1) for each in self._counts]) / ((chains - 1) * length)
+        score, owners, replicate = table(length)[:, 0], np.take(self._owner, tied), tied // (chains * length)
+        reference = np.arange(chains)[:, None]
+        now = self._upto(first) - (np.take(self._owner, first) == reference) + self._upto(last)
+        then = 2 * self._upto(tied)
+        others = (owners != reference).astype(float)
+        cells = (np.stack([now, then]) + replicate * counts.shape[1]).ravel()
+        counts += np.bincount(cells, np.stack([others, -others]).ravel(), counts.size).reshape(counts.shape)
+        pairs = ((replicate * chains + reference) * chains + owners).ravel()
+        means += np.bincount(pairs, (score[now] - score[then]).ravel(), means.size).reshape(means.shape) / length
+
+    @cached_property
+    def _running(self) -> tuple[int, list[NDArray[np.int64]]]:
+        """Running numbers of draws of every chain: bits of a number, and words of as many as fit.
+
+        One sum of packed numbers takes the time of a single one.
+        """
+        bits, chain = self.shape[2].bit_length(), np.arange(self.shape[1])
+        word, place = np.divmod(chain, 63 // bits)
+        ones = [np.where(word == w, np.left_shift(1, bits * place), 0) for w in range(word[-1] + 1)]
+        return bits, [np.cumsum(np.take(each, self._owner), axis=1) for each in ones]
+
+    def _upto(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return how many draws of every chain, on the first axis, there are up to some of the sorted draws."""
+        bits, words = self._running
+        taken = [np.take(word, places) for word in words]
+        each = 63 // bits
+        chains = range(self.shape[1])
+        return np.stack([taken[c // each] >> bits * (c % each) & (1 << bits) - 1 for c in chains])
+
+    def _share(self, sums: Floats) -> Floats:
+        """Return means over references and draws of the other chains from sums over them."""
+        _, chains, length = self.shape
+        return np.asarray(sums / (chains * (chains - 1) * length))
 
     def differences(self) -> Floats:
         """Return (replicates, features): truth minus mean over draws of the others, averaged over references."""
-        return self._over_references(table(self.shape[2]).T)
+        # Sums along the last axis, in one order whatever else lies side by side.
+        found = [
+            g[self._truths].mean(axis=0) - self._share((self._others[0] * g).sum(axis=1))
+            for g in table(self.shape[2]).T.copy()
+        ]
+        return np.stack(found, axis=1)
 
     def below(self) -> Floats:
         """Return (replicates, knots): the same for being at or below a position."""
-        _, chains, length = self.shape
+        length = self.shape[2]
         # The places up to a knot are the first so many: numbers of draws in them are differences of one running sum.
         upto = np.searchsorted((np.arange(2 * length + 1) / 2 + 0.5) / (length + 1), KNOTS, side="right")
-        sums = [np.cumsum(each, axis=1)[:, upto - 1] * (upto > 0) for each in self._counts]
-        others = np.stack(sums) / ((chains - 1) * length)
-        return np.asarray(((self._truths[:, :, None] < upto) - others).mean(axis=0))
+        others = self._share(np.cumsum(self._others[0], axis=1)[:, upto - 1] * (upto > 0))
+        return np.asarray((self._truths[:, :, None] < upto).mean(axis=0) - others)
 
     @cached_property
     def _truths(self) -> Ints:
         """Twice the place of the truth in every chain, (chains, replicates)."""
-        return np.stack([self._of(self.truth, c) for c in range(self.shape[1])])
-
-    def _over_references(self, functions: Floats) -> Floats:
-        return np.stack([(g[self._truths] - self._mean_of_others(g)).mean(axis=0) for g in functions], axis=1)
+        truth = self.truth[:, None, None]
+        return np.asarray(((self.chains < truth).sum(axis=2) + (self.chains <= truth).sum(axis=2)).T)
 
     def noise(self) -> Floats:
         """Return (replicates, 2): the mean square score of draws, and that of whole chains, in the other chains."""
-        many, chains, length = self.shape
-        score = table(length)[:, 0]
-        squares = self._mean_of_others(np.square(score)).mean(axis=0)
-        total = np.zeros(many)
-        chain = (self._owner + chains * np.arange(many)[:, None]).ravel()
-        for c, places in enumerate(self._places):
-            sums = np.bincount(chain, weights=np.take(score, places).ravel(), minlength=many * chains)
-            means = sums.reshape(many, chains) / length
-            means[:, c] = 0.0
-            total += np.square(means).sum(axis=1)
-        return np.stack([squares, total / (chains * (chains - 1))], axis=1)
+        _, chains, length = self.shape
+        counts, means = self._others
+        squares = self._share((counts * np.square(table(length)[:, 0])).sum(axis=1))
+        return np.stack([squares, np.square(means).sum(axis=(1, 2)) / (chains * (chains - 1))], axis=1)
 
     def members(self) -> Floats:
         """Return (replicates, members, features) in the first chain: of the truth, and of the last draws of others."""
@@ -218,19 +237,20 @@ class Placed:
 
     def ranks(self) -> Floats:
         """Return the ranks of all draws of a replicate, (replicates, chains, length); equal ones share their mean."""
-        return self._back(self._twice_ranks() / 2)
+        many, size = self._order.shape
+        tied, first, last = self._ties
+        ordered = np.tile(np.arange(1.0, size + 1), (many, 1))
+        ordered.reshape(-1)[tied] = (first + last) / 2 + 1 - size * (tied // size)
+        return self._back(ordered)
 
     def scores(self) -> Floats:
         """Return normal scores of these ranks."""
-        return self._back(np.take(_score_table(self._order.shape[1]), self._twice_ranks()))
-
-    def _twice_ranks(self) -> NDArray[np.intp]:
-        """Return twice the ranks of the sorted draws."""
-        many, size = self._order.shape
+        size = self._order.shape[1]
+        known = _score_table(size)
         tied, first, last = self._ties
-        ranks = np.tile(2 * np.arange(1, size + 1), (many, 1))
-        ranks.reshape(-1)[tied] = first + last + 2 - 2 * size * (tied // size)
-        return ranks
+        ordered = np.tile(known[2::2], (len(self._order), 1))
+        ordered.reshape(-1)[tied] = known[first + last + 2 - 2 * size * (tied // size)]
+        return self._back(ordered)
 
     def _back(self, ordered: NDArray[Any]) -> Floats:
         """Return what is known of sorted draws where these draws are in their chains."""
