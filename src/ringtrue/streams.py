@@ -7,7 +7,7 @@ nothing of what is drawn.
 
 from __future__ import annotations
 
-import sys
+from sys import getrefcount
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -55,8 +55,8 @@ class _Reused:
     def __init__(self, key: Any) -> None:
         self.bits = np.random.Philox(key)
         self.generator = np.random.Generator(self.bits)
-        self.counter = [0, 0, 0, 0]
         # Lists, which NumPy reads faster than arrays; four used numbers in the buffer mean that there are none.
+        self.counter = [0, 0, 0, 0]
         self.state: Any = {
             "bit_generator": "Philox",
             "state": {"counter": self.counter, "key": key.key.tolist()},
@@ -66,16 +66,22 @@ class _Reused:
             "uinteger": 0,
         }
 
-    @property
-    def held(self) -> tuple[int, int]:
-        """How many hold the generator and its bits; more than at first if somebody else does."""
-        return sys.getrefcount(self.generator), sys.getrefcount(self.bits)
-
-    def at(self, position: int, block: int, role: int) -> np.random.Generator:
+    def put(self, position: int, block: int, role: int) -> bool:
+        """Go to a place and say so, if nobody else holds the generator or its bits."""
+        if getrefcount(self.generator) != _GENERATOR or getrefcount(self.bits) != _BITS:
+            return False
         # The second word stays 0: a stream may draw 2^64 blocks of numbers before it would meet its neighbour.
         self.counter[0], self.counter[2], self.counter[3] = position, block, role
         self.bits.state = self.state
-        return self.generator
+        return True
+
+
+def _references(of: _Reused) -> tuple[int, int]:
+    return getrefcount(of.generator), getrefcount(of.bits)
+
+
+#: What nobody else holds; counted and not written down, since versions of Python count differently.
+_GENERATOR, _BITS = _references(_Reused(_Key(np.zeros(2, np.uint64))))
 
 
 class Streams:
@@ -115,12 +121,9 @@ class Streams:
             reused = self._last.pop()
         except IndexError:
             reused = _Reused(self._key)
-        if reused.held != _ALONE:
+        if not reused.put(position, block, _ROLES[role]):
             reused = _Reused(self._key)
-        found = reused.at(position, block, _ROLES[role])
+            reused.put(position, block, _ROLES[role])
+        found = reused.generator
         self._last.append(reused)
         return found
-
-
-#: What nobody else holds; counted and not written down, since versions of Python count differently.
-_ALONE = _Reused(_Key(np.zeros(2, np.uint64))).held
