@@ -104,6 +104,29 @@ def test_watching_a_run_that_is_killed_and_goes_on(folder: Path) -> None:
     assert_identical(rt.store.load(store), rt.run(BELIEF, noisy, posterior, n=60))
 
 
+@pytest.mark.process
+def test_watching_a_directory_that_many_write_to(folder: Path) -> None:
+    """A directory whose workers are killed with their run, and that goes on, is watched as a file is."""
+    store, log = folder / "runs", folder / "log"
+    write = ("check", folder / "study.py", "--store", f"{store}/", "--workers", "2")
+    with log.open("w") as out, _started("watch", store, "--every", "0.05", out=out) as watching:
+        _until(lambda: "Waiting: there is no" in log.read_text())
+        with _started(*write) as writer:
+            _until(lambda: re.search(r"^[1-9]\d* of 60 replicates", log.read_text(), re.M) is not None)
+            os.killpg(writer.pid, signal.SIGKILL)
+        (folder / "go").touch()
+        with _started(*write) as writer:
+            assert writer.wait(LIMIT) == 2
+        assert watching.wait(LIMIT) == 2
+    text = log.read_text()
+    assert "60 of 60 replicates\n" in text
+    assert "INCONCLUSIVE" in text
+    assert "Traceback" not in text
+    assert_identical(rt.store.load(store), rt.run(BELIEF, noisy, posterior, n=60))
+    with Store.read(store) as opened:
+        assert [one["test"] for one in opened.looks] == ["over time"]
+
+
 #: Writes every replicate by itself, and waits for a file after the first.
 BUSY = """
 import sys, time

@@ -272,7 +272,7 @@ def show(store: Path) -> None:
 
 
 @cli.command()
-@click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("store", type=click.Path(path_type=Path))
 @click.option("--every", type=click.FloatRange(min=0, min_open=True), help="Seconds.  [default: 2; in a log 30]")
 @click.option("--once", is_flag=True, help="Show the run as it is now, and end.")
 @click.option("--progress", is_flag=True, help="Show neither evidence nor sizes, so that nobody has looked at them.")
@@ -284,8 +284,9 @@ def watch(
 ) -> None:
     """Show how far the run in STORE is, what failed, and what may be said of it so far, until it has ended.
 
-    STORE may be written meanwhile, and need not be there yet. Exit code at the end: as for judge, and 0 with --progress
-    or after Ctrl-C. Evidence holds whenever one looks, and STORE remembers that it was looked at.
+    STORE, a file or a directory, may be written meanwhile, and need not be there yet. Exit code at the end: as for
+    judge, and 0 with --progress or after Ctrl-C. Evidence holds whenever one looks, and STORE remembers that it was
+    looked at.
     """
     if page is not None:
         _need_free(need_place(page)[:1], force)
