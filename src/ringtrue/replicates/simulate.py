@@ -32,7 +32,7 @@ OnFailure = Literal["raise", "record"]
 
 #: Scalar replicates that are reduced together, at least and at most: what they cost together is shared by all. Numbers
 #: of a group, from which on it need not grow. None of them changes anything but speed.
-_GROUP, _LARGE, _NUMBERS = 128, 512, 1 << 16
+_GROUP, _LARGE, _NUMBERS = 128, 1024, 1 << 17
 
 
 class Raised(Exception):
@@ -353,9 +353,12 @@ def _truth(study: Study, streams: Streams, block: int) -> tuple[Any, Any]:
     if study.batch is None:
         # Replicates of one theta draw it again, each from the stream of their group.
         rng = streams.generator("truth", block // study.datasets)
-        theta, y = _pairs(study, 1, rng)
-        return take(theta, 0), None if y is None else y[0]
-    theta, y = _pairs(study, study.batch // study.datasets, streams.generator("truth", block))
+        if study.joint is None:
+            return take(study.truths(1, rng), 0), None
+        theta, y = study.joint.pairs(1, rng)
+        return take(theta, 0), y[0]
+    m, rng = study.batch // study.datasets, streams.generator("truth", block)
+    theta, y = (study.truths(m, rng), None) if study.joint is None else study.joint.pairs(m, rng)
     if study.datasets > 1:
         theta = take(theta, np.arange(study.batch) // study.datasets)
     return theta, y
@@ -367,11 +370,6 @@ def _observed_truth(study: Study, block: int) -> Any:
         return take(truths(study, block // study.datasets, 1), 0)
     theta = truths(study, block, study.batch // study.datasets)
     return take(theta, np.arange(study.batch) // study.datasets)
-
-
-def _pairs(study: Study, m: int, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Draw m truths, and their data if one thing draws both."""
-    return (study.truths(m, rng), None) if study.joint is None else study.joint.pairs(m, rng)
 
 
 def _need_single(output: Any) -> None:
