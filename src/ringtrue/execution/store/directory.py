@@ -283,8 +283,12 @@ class _Own:
         self.adding, self.writing = threading.Lock(), threading.Lock()
         self.waiting: list[Replicates] = []
         self.added = self.written = 0
+        self.covered = store.covered()
 
     def known(self, first: int, stop: int) -> Written | None:
+        # Without waiting for whoever writes: most replicates are asked for once.
+        if ranges.gaps(self.covered, first, stop):
+            return None
         with self.writing:
             if self.store.missing(first, stop):
                 return None
@@ -304,7 +308,7 @@ class _Own:
                 for start, stop in self.store.missing(one.first, one.stop):
                     self.store.add(one.part(start, stop))
             self.store.flush()
-            self.written = count
+            self.covered, self.written = self.store.covered(), count
 
     def close(self) -> None:
         with self.writing:

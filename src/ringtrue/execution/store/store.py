@@ -232,6 +232,10 @@ class Store:
         """Return the ranges (first, stop) that are not there, in order."""
         return ranges.gaps(self._covered(), start, stop)
 
+    def covered(self) -> list[Range]:
+        """Return the ranges (first, stop) that are there, in order."""
+        return list(self._covered())
+
     def prefix(self) -> int:
         """Return how many replicates, from the first on, are there without a gap."""
         return ranges.prefix(self._covered())
