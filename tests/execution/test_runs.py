@@ -356,9 +356,13 @@ def test_tasks_are_longer_where_workers_are_many() -> None:
         pace = Pace(1, width)
         for _ in range(9):
             pace.seen(100, 1.0)
-        length = pace.next(10**9) * pace.each
-        assert length == pytest.approx(max(0.5, width / 100))
-        assert pace.next(1) * pace.each == pytest.approx(max((length - 0.5) / 4, 0.01), abs=0.01)
+        *first, last = [pace.next(10**9) * pace.each for _ in range(width)]
+        assert last == pytest.approx(max(0.5, width / 100))
+        assert pace.next(1) * pace.each == pytest.approx(max((last - 0.5) / 2, 0.01), abs=0.01)
+        # Those that begin together end one after the other, in equal steps, where all at once would be too many.
+        steps = np.diff(first)
+        assert np.allclose(steps, 0 if width <= 50 else last / width, atol=pace.each)
+        assert sum(first) == pytest.approx(len(first) * (last if width <= 50 else last / 2), rel=0.01)
 
 
 @pytest.mark.parametrize("n", [31, 50, 60, 61, 100])
