@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, Future
 from queue import Empty, SimpleQueue
+from threading import TIMEOUT_MAX
 from typing import Any, Protocol
 
 from ..errors import InvalidStudy, RingtrueError, StoreError
@@ -136,7 +137,8 @@ def shared(
                     pending[future] = span
                     future.add_done_callback(finished.put)
             with contextlib.suppress(Empty):
-                left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+                # Who allows centuries waits for what a clock can count.
+                left = None if deadline is None else min(max(deadline - time.monotonic(), 0.0), TIMEOUT_MAX)
                 future = finished.get(timeout=left)
                 outcome = _result(job, crew, queue, future, *pending.pop(future))
                 if outcome is not None:
