@@ -14,6 +14,7 @@ from typing import IO
 import pytest
 
 import ringtrue as rt
+from ringtrue.cli import main
 from ringtrue.execution.store import Store
 
 from .builders import BELIEF, noisy, posterior
@@ -165,6 +166,22 @@ def test_two_watch_a_writer_that_never_rests(folder: Path) -> None:
         assert [one["test"] for one in opened.looks] == ["over time"]
 
 
+def test_show_says_of_a_directory_when_it_was_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What helpers left is told as they wrote it, and not as it is copied to be read."""
+    store = folder / "runs"
+    store.mkdir()
+    with monkeypatch.context() as then:
+        then.setattr(time, "time", lambda: 1e9)
+        _part(store / "run.db", 30)
+        _part(store / "run.other.db", 40)
+    main(["show", str(store)])
+    shown = capsys.readouterr().out
+    assert "40 of 60 replicates" in shown
+    assert f"last written {time.ctime(1e9)}" in shown
+
+
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("sent", "code", "said"), [(signal.SIGINT, 0, ""), (signal.SIGTERM, 143, "ringtrue: terminated")]
@@ -237,8 +254,6 @@ def test_once_is_a_page_and_the_code_of_judge(folder: Path, capsys: pytest.Captu
 
 def test_progress_alone_ends_with_zero(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing of what the run finds is shown, and nothing is remembered."""
-    from ringtrue.cli import main
-
     store = folder / "run.db"
     _part(store, 60)
     main(["watch", str(store), "--progress"])

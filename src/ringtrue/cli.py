@@ -29,7 +29,8 @@ from .errors import InvalidStudy, RingtrueError, StoreError
 from .execution.progress import duration, per_time
 from .execution.runs import run
 from .execution.signals import Terminated, terminable
-from .execution.store import Store, merge, repair
+from .execution.store import Standing, Store, merge, repair
+from .execution.store.directory import survey
 from .export import Origin
 from .judgement.judging import check as check_study
 from .judgement.judging import judge
@@ -411,12 +412,13 @@ def paper(name: str, scale: float | None, seed: int, out: Path) -> None:
 
 def _describe(store: Path | str) -> None:
     with Store.read(store) as opened:
-        click.echo(described(opened))
+        # The files of a directory are copied to be one: when they were written, they say themselves.
+        state = survey(Path(store)).standing if Path(store).is_dir() else opened.progress()
+        click.echo(described(opened, state))
 
 
-def described(store: Store) -> str:
+def described(store: Store, state: Standing) -> str:
     """Say how far a stored run is, in a few lines."""
-    state = store.progress()
     lines = [f"{store.path}: {state.done} of {state.n} replicates, {state.failed} failed"]
     if state.rate:
         left = f", {duration(state.left)} to go at that rate" if state.left else ""
