@@ -94,6 +94,8 @@ class Gate:
 
 def _need_number(enough: Any) -> int | None:
     """Return how many replicates are enough, as a user's function says, or say what arrived instead."""
-    if enough is None or (isinstance(enough, Integral) and not isinstance(enough, bool) and enough > 0):
-        return None if enough is None else int(enough)
+    if enough is None:
+        return None
+    if isinstance(enough, Integral) and not isinstance(enough, bool) and int(enough) > 0:
+        return int(enough)
     raise InvalidStudy(f"until must return how many replicates are enough, or None, but {enough!r} arrived.")
