@@ -28,6 +28,7 @@ from scipy import special, stats
 from ringtrue import Mahalanobis, Normal
 from ringtrue.judgement import measures
 from ringtrue.judgement.column import Column
+from ringtrue.replicates.block import Drawn
 from ringtrue.replicates.record import Asked, Header, Replicates
 from ringtrue.replicates.reducers.energy import EnergyScore
 from ringtrue.replicates.reducers.summaries import of_draws, of_law
@@ -237,7 +238,7 @@ def summaries(law: Law, n: int, eta: float, draws: int | None) -> Callable[[Gene
     def draw(rng: Generator) -> list[Floats]:
         theta = law(rng, n)
         output = Normal((theta + rng.standard_normal(n)) / 2, math.sqrt(eta / 2))
-        found = of_law(output, theta) if draws is None else of_draws(output.sample(draws, rng), theta)
+        found = of_law(output, theta) if draws is None else of_draws(Drawn(output.sample(draws, rng)), theta)
         return [np.broadcast_to(column, (n,)) for column in found]
 
     return draw

@@ -1,12 +1,14 @@
 """A hundred thousand calls of check_draws, judge, compare and report with anything: a result or a sentence each.
 
-    python -m benchmarks.fuzz --calls 100000 --seed 0
+    python -m benchmarks.fuzz --calls 100000 --seed 0 [--minutes 15]
 
 Prints how calls ended, and every kind of end that is neither a result nor an error of ours, with a call that has it.
 Exit code 1 if there is one, or if memory grew by more than 200 MB after the first tenth of the calls.
 """
 
 import argparse
+import contextlib
+import math
 import resource
 import sys
 import tempfile
@@ -38,13 +40,17 @@ def _memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
+class _Enough(KeyboardInterrupt):
+    """Time is over; Hypothesis ends for nothing less."""
+
+
 def fuzz_calls(
-    calls: int, first: int, targets: tuple[str, ...]
+    calls: int, first: int, targets: tuple[str, ...], minutes: float
 ) -> tuple[Counter[str], dict[str, tuple[int, str]], int]:
     """Return how calls ended, the leaks with how often and an example, and how many MB memory grew by."""
     ends: Counter[str] = Counter()
     leaks: dict[str, tuple[int, str]] = {}
-    early = [0]
+    early, start = [0], time.monotonic()
 
     with tempfile.TemporaryDirectory() as folder:
 
@@ -66,22 +72,27 @@ def fuzz_calls(
                 many, example = leaks.get(place, (0, f"{target}{call!r}"))
                 leaks[place] = (many + 1, min(example, f"{target}{call!r}", key=len))
                 ends["leak"] += 1
-            if ends.total() == calls // 10:
+            if not early[0] and (ends.total() >= calls // 10 or time.monotonic() > start + 6 * minutes):
                 early[0] = _memory()
+            if time.monotonic() > start + 60 * minutes:
+                raise _Enough
 
-        one()
+        with contextlib.suppress(_Enough):
+            one()
     return ends, leaks, _memory() - (early[0] or _memory())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=100_000)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="End after so many, whatever is left.")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--target", choices=sorted(set(fuzz.TARGETS)), help="Only this one of the four.")
     asked = parser.parse_args()
     warnings.simplefilter("error")
     start = time.monotonic()
-    ends, leaks, grown = fuzz_calls(asked.calls, asked.seed, (asked.target,) if asked.target else fuzz.TARGETS)
+    targets = (asked.target,) if asked.target else fuzz.TARGETS
+    ends, leaks, grown = fuzz_calls(asked.calls, asked.seed, targets, asked.minutes)
     print(f"{ends.total()} calls in {time.monotonic() - start:.0f} s; memory {_memory()} MB, grew by {grown} MB")
     for end, many in ends.most_common():
         print(f"{many:8d}  {end}")

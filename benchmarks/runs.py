@@ -1,4 +1,4 @@
-"""What workers, stores and clusters cost, as ratios in one run: best of several, since machines are noisy.
+"""What a replicate, workers, stores and clusters cost, as ratios in one run: best of several, since machines are noisy.
 
 ``python -m benchmarks.runs``
 """
@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import ringtrue as rt
+
+from .studies import scalar
 
 WORKERS = 2
 
@@ -118,6 +120,7 @@ def opening(n: int = 10**6) -> None:
 
 
 if __name__ == "__main__":
+    scalar()
     startup()
     speedup()
     overhead()

@@ -1,6 +1,6 @@
 """A thousand workers: are they kept busy, and what does it cost whoever runs the study?
 
-A real scheduler and a client are in this process. Workers are real ones of Dask, of twenty threads each, in four other
+A real scheduler and a client are in this process. Workers are real ones of Dask, of twenty threads each, in five other
 processes; their replicates sleep for a second instead of computing. What a thousand threads of one machine get in each
 other's way with is switched off: Dask's profiler, which looks at every thread a hundred times a second, short turns.
 Only the loopback interface is used. Busy is the time slept, of all slots and of the whole call: start, pre-flight and
@@ -27,7 +27,7 @@ import numpy as np
 import ringtrue as rt
 from ringtrue.execution import executor, tasks
 
-THREADS, PROCESSES = 20, 4
+THREADS, PROCESSES = 20, 5
 written = 0
 
 
@@ -85,7 +85,8 @@ def cluster(slots: int) -> Iterator[tuple[Any, list[int]]]:
         LocalCluster(n_workers=0, protocol="tcp://", host="127.0.0.1", dashboard_address=None) as scheduler,
         Client(scheduler) as client,
     ):
-        address, many = client.scheduler.address, slots // THREADS // PROCESSES
+        address, (many, rest) = client.scheduler.address, divmod(slots, THREADS * PROCESSES)
+        assert not rest, f"slots must be a multiple of {THREADS * PROCESSES}"
         command = [sys.executable, "-m", "benchmarks.scale", "--work", address, str(many)]
         pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         processes = [subprocess.Popen(command, text=True, **pipes) for _ in range(PROCESSES)]

@@ -14,6 +14,7 @@ from typing import IO
 import pytest
 
 import ringtrue as rt
+from ringtrue.cli import main
 from ringtrue.execution.store import Store
 
 from .builders import BELIEF, noisy, posterior
@@ -104,6 +105,29 @@ def test_watching_a_run_that_is_killed_and_goes_on(folder: Path) -> None:
     assert_identical(rt.store.load(store), rt.run(BELIEF, noisy, posterior, n=60))
 
 
+@pytest.mark.process
+def test_watching_a_directory_that_many_write_to(folder: Path) -> None:
+    """A directory whose workers are killed with their run, and that goes on, is watched as a file is."""
+    store, log = folder / "runs", folder / "log"
+    write = ("check", folder / "study.py", "--store", f"{store}/", "--workers", "2")
+    with log.open("w") as out, _started("watch", store, "--every", "0.05", out=out) as watching:
+        _until(lambda: "Waiting: there is no" in log.read_text())
+        with _started(*write) as writer:
+            _until(lambda: re.search(r"^[1-9]\d* of 60 replicates", log.read_text(), re.M) is not None)
+            os.killpg(writer.pid, signal.SIGKILL)
+        (folder / "go").touch()
+        with _started(*write) as writer:
+            assert writer.wait(LIMIT) == 2
+        assert watching.wait(LIMIT) == 2
+    text = log.read_text()
+    assert "60 of 60 replicates\n" in text
+    assert "INCONCLUSIVE" in text
+    assert "Traceback" not in text
+    assert_identical(rt.store.load(store), rt.run(BELIEF, noisy, posterior, n=60))
+    with Store.read(store) as opened:
+        assert [one["test"] for one in opened.looks] == ["over time"]
+
+
 #: Writes every replicate by itself, and waits for a file after the first.
 BUSY = """
 import sys, time
@@ -140,6 +164,22 @@ def test_two_watch_a_writer_that_never_rests(folder: Path) -> None:
     assert_identical(rt.store.load(store), rt.run(BELIEF, noisy, posterior, n=60))
     with Store.read(store) as opened:
         assert [one["test"] for one in opened.looks] == ["over time"]
+
+
+def test_show_says_of_a_directory_when_it_was_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What helpers left is told as they wrote it, and not as it is copied to be read."""
+    store = folder / "runs"
+    store.mkdir()
+    with monkeypatch.context() as then:
+        then.setattr(time, "time", lambda: 1e9)
+        _part(store / "run.db", 30)
+        _part(store / "run.other.db", 40)
+    main(["show", str(store)])
+    shown = capsys.readouterr().out
+    assert "40 of 60 replicates" in shown
+    assert f"last written {time.ctime(1e9)}" in shown
 
 
 @pytest.mark.process
@@ -214,8 +254,6 @@ def test_once_is_a_page_and_the_code_of_judge(folder: Path, capsys: pytest.Captu
 
 def test_progress_alone_ends_with_zero(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing of what the run finds is shown, and nothing is remembered."""
-    from ringtrue.cli import main
-
     store = folder / "run.db"
     _part(store, 60)
     main(["watch", str(store), "--progress"])

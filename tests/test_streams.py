@@ -1,7 +1,9 @@
 """Random streams: the same key gives the same numbers, and nothing else does."""
 
+from collections.abc import Callable
 from itertools import combinations
-from typing import get_args
+from threading import Thread
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -57,6 +59,65 @@ def test_generators_do_not_disturb_each_other(other: tuple[Role, int, int]) -> N
     rest = held.random(5)
     assert np.array_equal(np.concatenate([first, rest]), Streams(3).generator("data", 3).random(10))
     assert np.array_equal(numbers, Streams(3).generator(*other).random(7))
+
+
+HOLD: tuple[Callable[[np.random.Generator], Callable[[int], Any]], ...] = (
+    lambda rng: rng.random,
+    lambda rng: lambda many: rng.random(many),
+    lambda rng: np.random.Generator(rng.bit_generator).random,
+)
+
+
+@pytest.mark.parametrize("hold", HOLD)
+def test_what_holds_a_generator_keeps_it(hold: Callable[[np.random.Generator], Callable[[int], Any]]) -> None:
+    """A method, a closure or the bits of a generator go on where they were, though a generator may be used again."""
+
+    def numbers(streams: Streams, between: int) -> list[float]:
+        held = hold(streams.generator("data", 3))
+        for block in range(between):
+            streams.generator("truth", block).random(3)
+        return list(held(5))
+
+    assert numbers(Streams(3), 4) == numbers(Streams(3), 0)
+
+
+def test_what_nobody_holds_is_used_again() -> None:
+    """Generators that were let go are one object, whatever was done to it: the test above would else say nothing."""
+    streams = Streams(3)
+    first = id(streams.generator("data", 1))
+    rng = streams.generator("data", 2)
+    assert id(rng) == first
+    rng.bit_generator.state = np.random.Philox(5).state
+    del rng
+    assert np.array_equal(streams.generator("data", 1).random(5), Streams(3).generator("data", 1).random(5))
+
+
+def test_a_generator_with_other_bits_is_not_used_again() -> None:
+    """Whoever puts other bits into a generator has it to himself."""
+    streams = Streams(3)
+    streams.generator("data").__init__(np.random.PCG64(1))  # type: ignore[misc]
+    assert np.array_equal(streams.generator("data", 1).random(5), Streams(3).generator("data", 1).random(5))
+
+
+def test_threads_do_not_share_a_generator() -> None:
+    """Four threads that draw from the same streams have the numbers that each would have alone."""
+    streams = Streams(3)
+    wrong: list[int] = []
+
+    def draw(first: int) -> None:
+        for block in range(first, first + 500):
+            rng = streams.generator("data", block)
+            found = [rng.random(), rng.random()]
+            if found != expected[block]:
+                wrong.append(block)
+
+    expected = [Streams(3).generator("data", block).random(2).tolist() for block in range(2000)]
+    threads = [Thread(target=draw, args=(500 * k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
 
 
 def test_a_new_generator_has_no_half_used_word() -> None:

@@ -88,6 +88,8 @@ def _choose(function: Any, required: int, optional: str, named: Any) -> tuple[Ca
     if named is None:
         return _without(function, required), False
     place = _place(function, named)
+    if place == required and named.kind is named.POSITIONAL_OR_KEYWORD:
+        return function, True
     if place < required:  # f(rng, theta): handing it over by name would leave theta in its place
         return lambda *arguments: function(*arguments[:place], arguments[required], *arguments[place:required]), True
     return lambda *arguments: function(*arguments[:required], **{optional: arguments[required]}), True

@@ -29,7 +29,8 @@ from .errors import InvalidStudy, RingtrueError, StoreError
 from .execution.progress import duration, per_time
 from .execution.runs import run
 from .execution.signals import Terminated, terminable
-from .execution.store import Store, merge, repair
+from .execution.store import Standing, Store, merge, repair
+from .execution.store.directory import survey
 from .export import Origin
 from .judgement.judging import check as check_study
 from .judgement.judging import judge
@@ -272,7 +273,7 @@ def show(store: Path) -> None:
 
 
 @cli.command()
-@click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("store", type=click.Path(path_type=Path))
 @click.option("--every", type=click.FloatRange(min=0, min_open=True), help="Seconds.  [default: 2; in a log 30]")
 @click.option("--once", is_flag=True, help="Show the run as it is now, and end.")
 @click.option("--progress", is_flag=True, help="Show neither evidence nor sizes, so that nobody has looked at them.")
@@ -284,8 +285,9 @@ def watch(
 ) -> None:
     """Show how far the run in STORE is, what failed, and what may be said of it so far, until it has ended.
 
-    STORE may be written meanwhile, and need not be there yet. Exit code at the end: as for judge, and 0 with --progress
-    or after Ctrl-C. Evidence holds whenever one looks, and STORE remembers that it was looked at.
+    STORE, a file or a directory, may be written meanwhile, and need not be there yet. Exit code at the end: as for
+    judge, and 0 with --progress or after Ctrl-C. Evidence holds whenever one looks, and STORE remembers that it was
+    looked at.
     """
     if page is not None:
         _need_free(need_place(page)[:1], force)
@@ -410,12 +412,13 @@ def paper(name: str, scale: float | None, seed: int, out: Path) -> None:
 
 def _describe(store: Path | str) -> None:
     with Store.read(store) as opened:
-        click.echo(described(opened))
+        # The files of a directory are copied to be one: when they were written, they say themselves.
+        state = survey(Path(store)).standing if Path(store).is_dir() else opened.progress()
+        click.echo(described(opened, state))
 
 
-def described(store: Store) -> str:
+def described(store: Store, state: Standing) -> str:
     """Say how far a stored run is, in a few lines."""
-    state = store.progress()
     lines = [f"{store.path}: {state.done} of {state.n} replicates, {state.failed} failed"]
     if state.rate:
         left = f", {duration(state.left)} to go at that rate" if state.left else ""

@@ -62,9 +62,20 @@ def stack_values(values: Sequence[Any], axis: int = 0) -> Any:
     if isinstance(first, Mapping):
         return {key: stack_values([value[key] for value in values], axis) for key in first}
     if isinstance(first, (int, float, bool, np.generic, np.ndarray, list, tuple)):
+        if _alike(values):
+            return np.ascontiguousarray(np.moveaxis(np.array(values), 0, axis))
         return np.stack([np.asarray(value) for value in values], axis)
     # Functions and other objects cannot be stacked; a list of them has one leading axis all the same.
     return list(values)
+
+
+def _alike(values: Sequence[Any]) -> bool:
+    """Whether values are arrays of one shape, type and layout, or doubles: a stack of these is one call of NumPy."""
+    kinds = set(map(type, values))
+    if kinds != {np.ndarray}:
+        return kinds == {np.float64}
+    # Other layouts make stacks of other layouts, whose sums round differently.
+    return values[0].flags.c_contiguous and len({(value.shape, value.strides, value.dtype) for value in values}) == 1
 
 
 def copied(value: Any) -> Any:

@@ -111,3 +111,14 @@ def test_copies_own_their_arrays() -> None:
     buffer["a"][:] = 1.0
     assert copy.values["a"].tolist() == [0.0] * 4
     assert (copy.chains, dict(copy.diagnostics)) == (2, {"rhat": 1.0})
+
+
+def test_plain_draws_are_draws() -> None:
+    """What is made the short way is what the class makes, and what will not do is refused by the same sentence."""
+    values = np.arange(6.0).reshape(3, 2)
+    short, long = Draws.plain(values), Draws(values)
+    assert vars(short) == vars(long)
+    assert (short.size, short.batch, short.lost) == (long.size, long.batch, long.lost)
+    for bad in (np.zeros(0), np.array(["a"]), np.array(1.0)):
+        with pytest.raises(ValueError, match="Draws needs"):
+            Draws.plain(bad)

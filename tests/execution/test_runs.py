@@ -335,6 +335,31 @@ def test_settings_that_make_no_sense_are_refused(options: Any, message: str) -> 
         rt.run(study(), n=60, **options)
 
 
+@pytest.mark.parametrize("name", ["", "a\0b", "\ud800.db", "x" * 300 + ".db"])
+def test_names_that_no_file_can_have_are_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a name has its sentence, for writing and for reading; an empty one does not mean the directory one is in."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(rt.errors.StoreError, match="name"):
+        rt.run(study(), n=5, store=name)
+    with pytest.raises(rt.errors.StoreError, match="name"):
+        rt.store.load(name)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("answer", ["x", -3, 0, True, 2.5])
+def test_until_returns_a_number_or_nothing(answer: Any) -> None:
+    """What decides when a run has enough says so in replicates."""
+    with pytest.raises(rt.errors.InvalidStudy, match="until must return how many"):
+        rt.run(study(), n=5, until=lambda part: answer)
+
+
+@pytest.mark.parametrize("seconds", [1e300, np.inf])
+def test_who_has_all_the_time_gets_all_replicates(seconds: float) -> None:
+    """A limit that no clock reaches is none, with others too."""
+    with ThreadPoolExecutor(2) as threads:
+        assert_identical(rt.run(study(), n=N, executor=threads, max_seconds=seconds), rt.run(study(), n=N))
+
+
 def test_tasks_grow_and_leave_something_for_everybody() -> None:
     """Tasks start at one, grow at most eightfold to half a second, and shrink towards the end."""
     pace = Pace(1, 2)
@@ -356,9 +381,13 @@ def test_tasks_are_longer_where_workers_are_many() -> None:
         pace = Pace(1, width)
         for _ in range(9):
             pace.seen(100, 1.0)
-        length = pace.next(10**9) * pace.each
-        assert length == pytest.approx(max(0.5, width / 100))
-        assert pace.next(1) * pace.each == pytest.approx(max((length - 0.5) / 4, 0.01), abs=0.01)
+        *first, last = [pace.next(10**9) * pace.each for _ in range(width)]
+        assert last == pytest.approx(max(0.5, width / 100))
+        assert pace.next(1) * pace.each == pytest.approx(max((last - 0.5) / 2, 0.01), abs=0.01)
+        # Those that begin together end one after the other, in equal steps, where all at once would be too many.
+        steps = np.diff(first)
+        assert np.allclose(steps, 0 if width <= 50 else last / width, atol=pace.each)
+        assert sum(first) == pytest.approx(len(first) * (last if width <= 50 else last / 2), rel=0.01)
 
 
 @pytest.mark.parametrize("n", [31, 50, 60, 61, 100])

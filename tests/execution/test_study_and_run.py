@@ -139,7 +139,8 @@ def test_over_confident_outputs_of_every_kind_are_found(kind: str) -> None:
 def test_grouping_changes_nothing(kind: str, group: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """How many replicates are measured together changes no position, no route and no draw for the weak level."""
     whole = _run(_study(kind, n=20))
-    monkeypatch.setattr(blocks, "_GROUP", group)
+    for name in ("_GROUP", "_LARGE"):
+        monkeypatch.setattr(blocks, name, group)
     parts = _run(_study(kind, n=20))
     _assert_same(parts, whole, 20)
 
@@ -193,7 +194,8 @@ def test_vector_outputs_with_one_sd_for_all_coordinates(monkeypatch: pytest.Monk
     belief, family = rt.Normal(np.zeros(3), np.ones(3)), [rt.Coordinate(index=(j,)) for j in range(3)]
     expected = _run(_Asked(belief, model, vector, 12, f=family))
     for group in (1, 3, 128):
-        monkeypatch.setattr(blocks, "_GROUP", group)
+        for name in ("_GROUP", "_LARGE"):
+            monkeypatch.setattr(blocks, name, group)
         np.testing.assert_allclose(_run(_Asked(belief, model, number, 12, f=family)).u, expected.u, rtol=1e-12)
 
 

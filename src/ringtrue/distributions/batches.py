@@ -95,12 +95,14 @@ def stack(outputs: Sequence[Any]) -> Any:
     kind = kinds.pop()
     if not kinds and issubclass(kind, (Elementwise, Gaussian)):
         names = [item.name for item in fields(kind)]  # type: ignore[arg-type]
-        rows = [[getattr(output, name) for name in names] for output in outputs]
-        if issubclass(kind, Elementwise) and any(len({array.shape for array in row}) > 1 for row in rows):
-            rows = [list(np.broadcast_arrays(*row)) for row in rows]
-        columns = list(zip(*rows, strict=True))
-        if all(len({array.shape for array in column}) == 1 for column in columns):
-            return kind(*(np.stack(column) for column in columns))
+        columns: list[Sequence[Any]] = [[getattr(output, name) for output in outputs] for name in names]
+        shapes = [{array.shape for array in column} for column in columns]
+        if issubclass(kind, Elementwise) and len(set().union(*shapes)) > 1:
+            rows = [np.broadcast_arrays(*row) for row in zip(*columns, strict=True)]
+            columns = list(zip(*rows, strict=True))
+            shapes = [{array.shape for array in column} for column in columns]
+        if all(len(one) == 1 for one in shapes):
+            return kind(*map(stack_values, columns))
     if not kinds and kind is Mixture and _same_weights(outputs):
         parts = [stack(column) for column in zip(*(output.components for output in outputs), strict=True)]
         return Mixture(parts, outputs[0].weights, ndim=outputs[0].ndim)

@@ -34,6 +34,8 @@ def as_distribution(value: Any, *, what: str, role: Literal["belief", "output"] 
     """
     if isinstance(value, Distribution):
         return value
+    if type(value) is np.ndarray and value.ndim >= 1:
+        return Draws.plain(value)  # made in every replicate
     if isinstance(value, np.ndarray) and value.ndim >= 1:
         return Draws(value)
     if isinstance(value, (list, tuple)):

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import RingtrueError
 from .jobs import Job, Range, do, packed
-from .tasks import broken
+from .tasks import AHEAD, broken
 
 
 class Borrowed:
@@ -42,6 +42,8 @@ class Borrowed:
         self._hand_out: Callable[..., list[Future[Any]]] = self._one_by_one
         if (client := _dask(executor)) is not None:
             self._job, self._hand_out = _placed(client, self._job), self._together
+            # There it is a name too, and the first tasks are handed out together, before anybody knows it.
+            self._untold *= AHEAD
 
     def submit(self, method: str, spans: Sequence[Range], each: float) -> list[Future[Any]]:
         """Hand out tasks."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 from ..errors import InvalidStudy
@@ -70,7 +70,7 @@ class Gate:
         while (one := self._waiting.pop(self.done, None)) is not None:
             self.done = one.stop
             if self.until is not None and self.enough is None:
-                self.enough = self.until(one)
+                self.enough = _need_number(self.until(one))
 
     @property
     def closed(self) -> bool:
@@ -90,3 +90,12 @@ class Gate:
         if self.done == self.start:
             raise InvalidStudy("no replicate was done within max_seconds; allow more, or try one replicate by itself.")
         return self.done
+
+
+def _need_number(enough: Any) -> int | None:
+    """Return how many replicates are enough, as a user's function says, or say what arrived instead."""
+    if enough is None:
+        return None
+    if isinstance(enough, Integral) and not isinstance(enough, bool) and int(enough) > 0:
+        return int(enough)
+    raise InvalidStudy(f"until must return how many replicates are enough, or None, but {enough!r} arrived.")

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, Future
 from queue import Empty, SimpleQueue
+from threading import TIMEOUT_MAX
 from typing import Any, Protocol
 
 from ..errors import InvalidStudy, RingtrueError, StoreError
@@ -29,7 +30,7 @@ _TASKS_PER_SECOND = 100
 #: How fast tasks may grow while it is not known yet how long replicates take.
 _GROWTH = 8
 #: Tasks handed out per worker: one to do and one to go on with.
-_AHEAD = 2
+AHEAD = 2
 #: Where workers are many, tasks are handed out together, as many as a share of the workers: less work for a client.
 _SHARE = 20
 
@@ -74,7 +75,7 @@ class Pace:
 
     def __init__(self, unit: int, width: int = 1) -> None:
         self.unit, self.width, self.size = unit, width, 1
-        self.replicates, self.seconds = 0, 0.0
+        self.replicates, self.seconds, self.handed_out = 0, 0.0, 0
 
     def seen(self, replicates: int, seconds: float) -> None:
         """Learn from a finished task."""
@@ -94,19 +95,23 @@ class Pace:
 
     def next(self, left: int) -> int:
         """Return the next task's replicates: all workers must have something to do until the end."""
-        if self.width == 1:  # whoever computes alone waits for nobody
-            return self.size * self.unit
-        share = max(-(-left // (self.unit * self.width * _AHEAD)), 1)
+        share = max(-(-left // (self.unit * self.width * AHEAD)), 1)
         # Where workers are many, short tasks at the end cost more than some who are done early.
-        least = int((self.length - _TASK_SECONDS) / 4 / max(self.each, 1e-9) / self.unit)
-        return min(self.size, max(share, least)) * self.unit
+        least = int((self.length - _TASK_SECONDS) / 2 / max(self.each, 1e-9) / self.unit)
+        size = min(self.size, max(share, least))
+        self.handed_out += 1
+        if self.handed_out < self.width and self.length > _TASK_SECONDS:
+            # Many tasks that begin together end together, and all workers would wait for whoever hands them out: the
+            # first are of all lengths.
+            size = -(-size * self.handed_out // self.width)
+        return size * self.unit
 
 
 def alone(job: Job, todo: Sequence[Range], pace: Pace) -> Iterator[Outcome]:
     """Compute ranges of replicates in this process, a task at a time."""
     for first, stop in todo:
         while first < stop:
-            count = min(pace.next(stop - first), stop - first)
+            count = min(pace.size * pace.unit, stop - first)  # nobody waits for the last tasks: they are not cut up
             outcome = job.compute(first, count)
             pace.seen(count, outcome.record.seconds)
             first += count
@@ -123,7 +128,7 @@ def shared(
     queue, pending = _Queue(todo, job.unit), dict[Future[Any], Range]()
     # Those who finish say so: looking through all that are under way would take longer, the more there are.
     finished: SimpleQueue[Future[Any]] = SimpleQueue()
-    most, together = crew.width * _AHEAD, max(crew.width // _SHARE, 1)
+    most, together = crew.width * AHEAD, max(crew.width // _SHARE, 1)
     try:
         while queue or pending:
             spans = [queue.take(pace.next(queue.left)) for _ in _free(queue, len(pending), most, together)]
@@ -132,7 +137,8 @@ def shared(
                     pending[future] = span
                     future.add_done_callback(finished.put)
             with contextlib.suppress(Empty):
-                left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+                # Who allows centuries waits for what a clock can count.
+                left = None if deadline is None else min(max(deadline - time.monotonic(), 0.0), TIMEOUT_MAX)
                 future = finished.get(timeout=left)
                 outcome = _result(job, crew, queue, future, *pending.pop(future))
                 if outcome is not None:

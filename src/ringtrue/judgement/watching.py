@@ -15,7 +15,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import InvalidStudy, StoreBusy, StoreError
+from ..execution.paths import RUN
 from ..execution.store import Store
+from ..execution.store.directory import survey
 from ..execution.store.store import Standing
 from ..replicates.record import Failure, Replicates
 from .anytime import Trail
@@ -36,7 +38,7 @@ class Sight:
     Attributes
     ----------
     path
-        The file.
+        The file, or the directory.
     standing
         How far the run is.
     causes
@@ -98,7 +100,7 @@ class Watch:
     Parameters
     ----------
     path
-        The file, which need not be there yet.
+        The file, or the directory of a run, which need not be there yet.
     judge
         What judges replicates; None for a run that is not to be judged: the file then remembers nothing.
 
@@ -114,7 +116,7 @@ class Watch:
         self._result: Result | None = None
         self._trails: Trails = {}
         self._unjudged, self._not_before = "", -math.inf
-        self._unread: tuple[int, int] | None = None
+        self._unread: list[tuple[int, int]] | None = None
 
     def see(self) -> Sight | str:
         """Return what there is to see, or why there is nothing yet."""
@@ -138,6 +140,8 @@ class Watch:
 
     def _read(self) -> tuple[Sight, Replicates | None]:
         """Return how far the run is, and its first replicates if it is time to judge them, at one moment."""
+        if self.path.is_dir():
+            return self._read_directory()
         with Store.read(self.path) as store, store.snapshot():
             standing, lost, prefix = store.survey()
             seen = Sight(self.path, standing, causes(lost), store.held, time.time())
@@ -149,6 +153,20 @@ class Watch:
             ran = store.replicates(0, n)
             self._judged = mark
             return seen, ran
+
+    def _read_directory(self) -> tuple[Sight, Replicates | None]:
+        """Do the same with the files of a directory: at one moment each, and the replicates themselves only if due."""
+        found = survey(self.path)
+        seen = Sight(self.path, found.standing, causes(found.failures), found.held, time.time())
+        unit = found.meta.header.datasets
+        n = min(found.prefix, found.meta.n) // unit * unit
+        mark = _Mark(found.meta.created, n, found.standing.failed)
+        if not self._due(mark, seen):
+            return seen, None
+        with Store.read(self.path) as store:
+            ran = store.replicates(0, min(n, store.prefix()) // unit * unit)  # lost ones may be computed again
+        self._judged = mark
+        return seen, ran
 
     def _due(self, mark: _Mark, seen: Sight) -> bool:
         """Whether to judge now: the run is another, or has grown and there is time, or nothing more will come."""
@@ -172,15 +190,28 @@ class Watch:
             first = self._not_before == -math.inf
             self._not_before = time.monotonic() + (0.0 if first else _REST * spent)
 
+    @property
+    def _file(self) -> Path:
+        return self.path / RUN if self.path.is_dir() else self.path
+
     def _absent(self) -> bool:
         """Whether there is no file, or one that its writer has just made."""
-        return not self.path.exists() or self.path.stat().st_size == 0
+        return not self._file.exists() or self._file.stat().st_size == 0
 
     def _changing(self) -> bool:
-        """Whether a file that cannot be read is another than the last time: somebody may be copying it here."""
-        about = self.path.stat()
-        before, self._unread = self._unread, (about.st_size, about.st_mtime_ns)
+        """Whether what cannot be read is another than the last time: somebody may be copying it here."""
+        files = sorted(self.path.glob("*.db")) if self.path.is_dir() else [self.path]
+        before, self._unread = self._unread, [_age(file) for file in files]
         return before != self._unread
+
+
+def _age(file: Path) -> tuple[int, int]:
+    """Return what tells a file from what it was; of one that is gone by now, nothing."""
+    try:
+        about = file.stat()
+    except OSError:
+        return 0, 0
+    return about.st_size, about.st_mtime_ns
 
 
 def trails(result: Result) -> Trails:

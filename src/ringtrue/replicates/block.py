@@ -57,12 +57,34 @@ class Ready:
 
 
 @dataclass(frozen=True, eq=False)
+class Drawn:
+    """Draws of one test function, (draws, replicates), and what several reducers make of them."""
+
+    values: Floats
+
+    @cached_property
+    def rows(self) -> Floats:
+        """Replicates first and contiguous, so that a sum does not depend on how many are summed side by side."""
+        return np.ascontiguousarray(self.values.T)
+
+    @cached_property
+    def ordered(self) -> Floats:
+        """The rows, each sorted."""
+        return np.sort(self.rows, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
 class Ranked:
     """Where truths fall among draws of one test function: the place, some of the draws' values, and all if asked."""
 
     place: Place
     some: Floats
     values: Floats | None
+
+    @cached_property
+    def drawn(self) -> Drawn:
+        """Some of the draws, with what is made of them."""
+        return Drawn(self.some)
 
 
 class Block:
@@ -395,14 +417,18 @@ class OneByOne:
         """Draws that exist already, equally many of every output."""
         if not all(isinstance(one, Draws) for one in self.members):
             return None
-        each, treated = zip(
-            *(_equally_weighted(one, partial(self._stream, j)) for j, one in enumerate(self.members)), strict=True
-        )
+        weighted = any(one.weights is not None for one in self.members)
+        each = self._equally_weighted() if weighted else self.members
         # Side by side, outputs need equally many draws; those that differ are reduced one by one.
-        if len({(one.size, chains_of(one)) for one in each}) > 1:
+        if len(kinds := {(one.size, one.chains or 0) for one in each}) > 1:
             raise Uneven
+        ((_, chains),) = kinds
         values = fitting(stack_values([one.values for one in each], axis=1), self.block.theta)
-        return Ready(values, chains_of(each[0]), max(treated), all(one.iid is not None for one in each))
+        treated = (CHAINS if chains else 0) | (WEIGHTED if weighted else 0)
+        return Ready(values, chains, treated, all(one.iid is not None for one in each))
+
+    def _equally_weighted(self) -> list[Draws]:
+        return [_equally_weighted(one, partial(self._stream, j))[0] for j, one in enumerate(self.members)]
 
     @cached_property
     def _drawn(self) -> tuple[Any, Any]:

@@ -408,7 +408,8 @@ def serial(values: Floats) -> Floats:
         return np.full((values.shape[1], 2), np.nan)
     ranks = Placed(np.ascontiguousarray(values.T)[:, None], values[0]).ranks()[:, 0]
     centred = ranks - ranks.mean(axis=1, keepdims=True)
-    second, fourth = np.square(centred).sum(axis=1), (centred**4).sum(axis=1)
+    squares = np.square(centred)
+    second, fourth = squares.sum(axis=1), np.square(squares).sum(axis=1)  # a power takes twenty times as long
     mean = -second / (m - 1)
     square = np.square(second)
     variance = (square - fourth) / (m - 1) + (square - 2 * fourth) / ((m - 1) * (m - 2)) - np.square(mean)

@@ -272,15 +272,17 @@ def member_ranks(values: Floats, truth: Floats) -> NDArray[np.uint16]:
     >>> member_ranks(np.array([[5.0], [1.0], [3.0]]), np.array([3.0]))
     array([[1, 3, 0, 1]], dtype=uint16)
     """
-    members = np.concatenate([truth[None], values]).T
+    members = np.ascontiguousarray(np.concatenate([truth[None], values]).T)
     order = np.argsort(members, axis=1)
-    ordered = np.take_along_axis(members, order, axis=1)
+    # As places of the array laid out in one row, which NumPy looks up in half the time.
+    order += members.shape[1] * np.arange(len(members))[:, None]
+    ordered = np.take(members, order)
     places = np.tile(np.arange(members.shape[1], dtype=np.uint16), (len(members), 1))
     same = ordered[:, 1:] == ordered[:, :-1]
     if same.any():
         # Equal members have the place of the first of them.
         places[:, 1:][same] = 0
         np.maximum.accumulate(places, axis=1, out=places)
-    ranks = np.empty(members.shape, np.uint16)
-    np.put_along_axis(ranks, order, places, axis=1)
-    return ranks
+    ranks = np.empty(members.size, np.uint16)
+    ranks[order.ravel()] = places.ravel()
+    return ranks.reshape(members.shape)

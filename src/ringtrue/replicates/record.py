@@ -7,6 +7,7 @@ know. None of the user's code is in it, so that judging needs none. This module 
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -57,7 +58,7 @@ class Field:
     @property
     def dtype(self) -> type[Any]:
         """Whole numbers cannot be nan: what has another blank is a whole number."""
-        return np.float64 if np.isnan(self.blank) else np.int64
+        return np.float64 if math.isnan(self.blank) else np.int64
 
 
 @dataclass(frozen=True)
@@ -242,6 +243,8 @@ class Replicates:
 
     def part(self, start: int, stop: int) -> Replicates:
         """Return the replicates with the numbers from ``start`` to before ``stop``, and their share of the time."""
+        if (start, stop) == (self.first, self.stop):
+            return self
         # Views, not copies: a worker's record is cut before it is sent, and a store's after it is read.
         rows = slice(start - self.first, stop - self.first)
         return replace(

@@ -30,8 +30,9 @@ from .starts import truths
 Keep = Literal["draws"] | None
 OnFailure = Literal["raise", "record"]
 
-#: Scalar replicates that are reduced together; it changes nothing but speed.
-_GROUP = 128
+#: Scalar replicates that are reduced together, at least and at most: what they cost together is shared by all. Numbers
+#: of a group, from which on it need not grow. None of them changes anything but speed.
+_GROUP, _LARGE, _NUMBERS = 128, 1024, 1 << 17
 
 
 class Raised(Exception):
@@ -84,14 +85,10 @@ def compute(study: Study, first: int, count: int, *, keep: Keep = None, on_failu
     on_failure
         "raise" stops at the first failure: the record ends before it (before its batch).
     """
-    start, size = time.perf_counter(), study.batch or _GROUP
+    start = time.perf_counter()
     recorder = Recorder(study, first, count, keep=keep)
-    for begin in range(first, first + count, size):
-        for block in _blocks(study, recorder, begin, min(size, first + count - begin), on_failure):
-            recorder.record(block)
-        # What came before the failure is kept: the record ends there and a store can go on from it.
-        if on_failure == "raise" and recorder.failed:
-            break
+    for block in (_batches if study.batch else _groups)(study, recorder, on_failure):
+        recorder.record(block)
     return recorder.outcome(on_failure, time.perf_counter() - start)
 
 
@@ -245,16 +242,35 @@ def need_study(study: Any) -> None:
         raise TypeError(f"a ringtrue.Study is needed, but {type(study).__name__} arrived.")
 
 
-def _blocks(study: Study, recorder: Recorder, first: int, count: int, on_failure: OnFailure) -> Iterator[Block]:
-    """Simulate replicates and put outputs of one kind together; those that fail are the recorder's."""
-    if study.batch is not None:
+def _batches(study: Study, recorder: Recorder, on_failure: OnFailure) -> Iterator[Block]:
+    """Simulate the batches of a record; those that fail are the recorder's."""
+    assert study.batch is not None
+    for first in range(recorder.first, recorder.stop, study.batch):
+        # What came before the failure is kept: the record ends there and a store can go on from it.
+        if on_failure == "raise" and recorder.failed:
+            return
         try:
             yield simulate(study, first // study.batch, recorder.streams)
         except Raised as raised:
-            recorder.lose(range(first, first + count), raised.error, raised.stage)
-        return
+            recorder.lose(range(first, min(first + study.batch, recorder.stop)), raised.error, raised.stage)
+
+
+def _groups(study: Study, recorder: Recorder, on_failure: OnFailure) -> Iterator[Block]:
+    """Simulate the single replicates of a record and put outputs of one kind together."""
+    first = recorder.first
+    while first < recorder.stop:
+        if on_failure == "raise" and recorder.failed:
+            return
+        kinds, first = _kinds(study, recorder, first, on_failure)
+        for alike in kinds:
+            yield singles(study, recorder.streams, *zip(*alike, strict=True))
+
+
+def _kinds(study: Study, recorder: Recorder, first: int, on_failure: OnFailure) -> tuple[Any, int]:
+    """Simulate some replicates; return those of one kind of output each, and the next replicate."""
     kinds: dict[Any, list[tuple[int, Any, Any, Any]]] = {}
-    for i in range(first, first + count):
+    i, stop = first, min(first + _GROUP, recorder.stop)
+    while i < stop:
         try:
             theta, y, output = _simulated(study, recorder.streams, i)
         except Raised as raised:
@@ -262,10 +278,26 @@ def _blocks(study: Study, recorder: Recorder, first: int, count: int, on_failure
             if on_failure == "raise":
                 break
         else:
+            if not kinds:
+                stop = min(first + _fitting_size(study, theta, y, output), recorder.stop)
             # Outputs of one class and size stack into one object; a procedure may return others now and then.
             kinds.setdefault((type(output), output.size), []).append((i, theta, y, output))
-    for alike in kinds.values():
-        yield singles(study, recorder.streams, *zip(*alike, strict=True))
+        i += 1
+    return kinds.values(), i
+
+
+def _fitting_size(study: Study, theta: Any, y: Any, output: Any) -> int:
+    """Return how many replicates like this one are a group; what data are that are no numbers nobody knows."""
+    held = _NUMBERS if (numbers := _numbers(y)) is None else numbers
+    return int(np.clip(_NUMBERS // (held + (output.size or study.draws) * (_numbers(theta) or 1) + 1), _GROUP, _LARGE))
+
+
+def _numbers(value: Any) -> int | None:
+    """Return how many numbers an array or a dict of arrays has; None for anything else."""
+    if isinstance(value, dict):
+        parts = [_numbers(part) for part in value.values()]
+        return None if None in parts else sum(part for part in parts if part is not None)
+    return int(np.size(value)) if isinstance(value, (np.ndarray, np.generic, int, float)) else None
 
 
 def singles(question: Question, streams: Streams, index: Any, thetas: Any, ys: Any, outputs: Any) -> Block:
@@ -321,9 +353,12 @@ def _truth(study: Study, streams: Streams, block: int) -> tuple[Any, Any]:
     if study.batch is None:
         # Replicates of one theta draw it again, each from the stream of their group.
         rng = streams.generator("truth", block // study.datasets)
-        theta, y = _pairs(study, 1, rng)
-        return take(theta, 0), None if y is None else y[0]
-    theta, y = _pairs(study, study.batch // study.datasets, streams.generator("truth", block))
+        if study.joint is None:
+            return take(study.truths(1, rng), 0), None
+        theta, y = study.joint.pairs(1, rng)
+        return take(theta, 0), y[0]
+    m, rng = study.batch // study.datasets, streams.generator("truth", block)
+    theta, y = (study.truths(m, rng), None) if study.joint is None else study.joint.pairs(m, rng)
     if study.datasets > 1:
         theta = take(theta, np.arange(study.batch) // study.datasets)
     return theta, y
@@ -335,11 +370,6 @@ def _observed_truth(study: Study, block: int) -> Any:
         return take(truths(study, block // study.datasets, 1), 0)
     theta = truths(study, block, study.batch // study.datasets)
     return take(theta, np.arange(study.batch) // study.datasets)
-
-
-def _pairs(study: Study, m: int, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Draw m truths, and their data if one thing draws both."""
-    return (study.truths(m, rng), None) if study.joint is None else study.joint.pairs(m, rng)
 
 
 def _need_single(output: Any) -> None:

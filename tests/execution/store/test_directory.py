@@ -229,6 +229,21 @@ def test_a_loss_among_others_gives_way_alone(folder: str) -> None:
     np.testing.assert_array_equal(after.u[after.kept], plain.u[after.kept])
 
 
+def test_a_survey_says_what_all_files_together_have(folder: str) -> None:
+    """Replicates that two files have count once, a loss that another file has not is none, and no array is read."""
+    helped(folder, study(weary), (0, 30), (50, 60))
+    helped(folder, study(), (20, 40), session="two")
+    found = directory.survey(Path(folder))
+    with Store.read(folder) as opened:
+        standing, lost, prefix = opened.survey()
+    assert [one.replicate for one in found.failures] == [one.replicate for one in lost]
+    assert lost
+    assert (found.prefix, found.standing.done, found.standing.n) == (prefix, standing.done, N) == (40, 50, N)
+    assert (found.standing.failed, found.held) == (standing.failed, False)
+    assert found.standing.since == 20  # those that came after the run was opened for the last time
+    assert (found.standing.first_write or 0) < (standing.first_write or 0)  # that of a copy is the copying's
+
+
 def test_an_executor_that_asks_twice_is_told_twice(folder: str) -> None:
     """A worker that has written replicates says so, and computes nothing again."""
     asked = study()

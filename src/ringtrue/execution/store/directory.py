@@ -21,14 +21,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...errors import StoreBusy, StoreError
-from ...replicates.record import Replicates
+from ...replicates.record import Failure, Replicates
 from ..jobs import Written
 from ..paths import RUN
-from . import database
-from .codec import FURTHEST
+from . import database, ranges
+from .codec import FURTHEST, Record
 from .meta import Meta, need_same
 from .pouring import pour, pour_reference
-from .store import Store, between
+from .ranges import Range
+from .store import Standing, Store, between
 
 #: The files of shares, which schedulers run as jobs of their own, and of those who help with them.
 SHARES = "share-*.db"
@@ -124,6 +125,74 @@ def as_one(folder: Path) -> Store:
         return whole
 
 
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """How far the run in a directory is, from all of its files: what they have, and none of their arrays.
+
+    Attributes
+    ----------
+    meta
+        What the run is about.
+    standing, failures, prefix
+        How far it is, what is lost, and how many replicates there are without a gap.
+    held
+        Whether somebody runs it or a share of it, or was killed meanwhile; helpers may outlive a run.
+    """
+
+    meta: Meta
+    standing: Standing
+    failures: tuple[Failure, ...]
+    prefix: int
+    held: bool
+
+
+def survey(folder: Path) -> Survey:
+    """Return how far the run in a directory is, while others write there."""
+    run, shares = folder / RUN, sorted(folder.glob(SHARES))
+    # The file of the run comes last, as in `as_one`.
+    known = [one for file in [*shares, *_helpers(run)] for one in _records(file)]
+    with Store.read(run) as whole:
+        known += whole.records()
+        meta = whole.meta
+    alive = ranges.united(part for one in known for part in _alive(one))
+    lost = {one.replicate: one for record in known for one in record.failures if ranges.gaps(alive, *_at(one))}
+    covered = ranges.united([*alive, *(_at(one) for one in lost.values())])
+    written, since = [one.written for one in known], [one for one in known if one.written >= meta.opened]
+    standing = Standing(
+        meta.n,
+        _within(covered, meta.n),
+        sum(number < meta.n for number in lost),
+        sum(one.seconds for one in known),
+        min(written, default=None),
+        max(written, default=None),
+        meta.opened,
+        _within(ranges.united((one.first, one.stop) for one in since), meta.n),
+    )
+    held = any(database.lock_file(file).exists() for file in (run, *shares))
+    return Survey(meta, standing, tuple(lost[k] for k in sorted(lost)), ranges.prefix(covered), held)
+
+
+def _records(file: Path) -> list[Record]:
+    """Return what is known of the replicates in a file; nothing if it is gone, or its writer has just made it."""
+    with contextlib.ExitStack() as reading:
+        part = _opened(file, reading)
+        return [] if part is None else part.records()
+
+
+def _alive(record: Record) -> list[Range]:
+    gone = sorted(one.replicate for one in record.failures)
+    edges = zip([record.first, *(k + 1 for k in gone)], [*gone, record.stop], strict=True)
+    return [(first, stop) for first, stop in edges if first < stop]
+
+
+def _at(failure: Failure) -> Range:
+    return failure.replicate, failure.replicate + 1
+
+
+def _within(covered: Sequence[Range], n: int) -> int:
+    return n - ranges.length(ranges.gaps(covered, 0, n))
+
+
 def _take_in(files: Sequence[Path], whole: Store) -> None:
     """Copy what files have into a store; one that is lost there gives way to one that is not lost here."""
     with contextlib.ExitStack() as reading:
@@ -137,19 +206,26 @@ def _take_in(files: Sequence[Path], whole: Store) -> None:
 
 def _found(file: Path, whole: Store, reading: contextlib.ExitStack) -> list[tuple[Store, Replicates]]:
     """Return the records of a file that belongs to a store, each with the file, which stays open for kept draws."""
-    try:
-        part = reading.enter_context(Store.read(file))
-    except StoreError:
-        # Its writer has not come to write anything, or is not there any more and the run has what it wrote.
-        if not file.exists() or file.stat().st_size == 0:
-            return []
-        raise
+    part = _opened(file, reading)
+    if part is None:
+        return []
     # No longer than it takes: who still writes to the file waits meanwhile.
     with part.snapshot():
         # Helpers have the study from the run itself, which has looked whether it is the same; shares have their own.
         need_same(whole.meta, part.meta, whole.path, file if file.match(SHARES) else None)
         pour_reference(part, whole)
         return [(part, record) for record in part.parts(0, FURTHEST)]
+
+
+def _opened(file: Path, reading: contextlib.ExitStack) -> Store | None:
+    """Return the store in a file, to be read; None if there is none."""
+    try:
+        return reading.enter_context(Store.read(file))
+    except StoreError:
+        # Its writer has not come to write anything, or is not there any more and the run has what it wrote.
+        if not file.exists() or file.stat().st_size == 0:
+            return None
+        raise
 
 
 def _take_record(part: Store, record: Replicates, whole: Store, lost: set[int]) -> None:
@@ -207,8 +283,12 @@ class _Own:
         self.adding, self.writing = threading.Lock(), threading.Lock()
         self.waiting: list[Replicates] = []
         self.added = self.written = 0
+        self.covered = store.covered()
 
     def known(self, first: int, stop: int) -> Written | None:
+        # Without waiting for whoever writes: most replicates are asked for once.
+        if ranges.gaps(self.covered, first, stop):
+            return None
         with self.writing:
             if self.store.missing(first, stop):
                 return None
@@ -228,7 +308,7 @@ class _Own:
                 for start, stop in self.store.missing(one.first, one.stop):
                     self.store.add(one.part(start, stop))
             self.store.flush()
-            self.written = count
+            self.covered, self.written = self.store.covered(), count
 
     def close(self) -> None:
         with self.writing:

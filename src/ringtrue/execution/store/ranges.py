@@ -26,6 +26,23 @@ def merged(ranges: Iterable[Range]) -> list[Range]:
     return found
 
 
+def united(ranges: Iterable[Range]) -> list[Range]:
+    """Return merged ranges of what is in any of them; they may overlap.
+
+    Examples
+    --------
+    >>> united([(5, 7), (0, 3), (2, 4), (0, 1)])
+    [(0, 4), (5, 7)]
+    """
+    found: list[Range] = []
+    for first, stop in sorted(ranges):
+        if found and found[-1][1] >= first:
+            found[-1] = (found[-1][0], max(stop, found[-1][1]))
+        else:
+            found.append((first, stop))
+    return found
+
+
 def put(ranges: list[Range], own: Range) -> None:
     """Add to merged ranges one that overlaps with none of them; a run of many tasks does so many times.
 

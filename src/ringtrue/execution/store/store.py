@@ -232,6 +232,10 @@ class Store:
         """Return the ranges (first, stop) that are not there, in order."""
         return ranges.gaps(self._covered(), start, stop)
 
+    def covered(self) -> list[Range]:
+        """Return the ranges (first, stop) that are there, in order."""
+        return list(self._covered())
+
     def prefix(self) -> int:
         """Return how many replicates, from the first on, are there without a gap."""
         return ranges.prefix(self._covered())
@@ -557,15 +561,15 @@ def between(part: Replicates, numbers: Sequence[int]) -> list[Replicates]:
 
 def _need_record(record: Replicates, keep: str | None) -> None:
     """Refuse a record that could not be read back."""
-    functions = len(record.functions)
+    n, functions = record.n, len(record.functions)
     for field in fields():
-        shape = (record.n, functions) if field.axes else (record.n,)
+        shape = (n, functions) if field.axes else (n,)
         found = record.arrays[field.name]
         if found.shape != shape or found.dtype != field.dtype:
             raise ValueError(f"{field.name} of shape {shape} was expected, but {found.dtype} {found.shape} arrived.")
     rows = {name: len(array) for name, array in record.arrays.items() if not name.startswith(JOINT)}
-    if set(rows.values()) != {record.n} or any(one.dtype.kind not in "biuf" for one in record.arrays.values()):
-        raise ValueError(f"arrays of {record.n} rows of numbers were expected, but others arrived.")
+    if set(rows.values()) != {n} or any(one.dtype.kind not in "biuf" for one in record.arrays.values()):
+        raise ValueError(f"arrays of {n} rows of numbers were expected, but others arrived.")
     if record.first < 0 or any(not record.first <= one.replicate < record.stop for one in record.failures):
         raise ValueError(f"failures among {record.first} to {record.stop - 1} were expected, but others arrived.")
     kept = record.kept_arrays()

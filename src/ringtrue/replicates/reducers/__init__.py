@@ -41,6 +41,7 @@ def reducers(keep: str | None = None) -> tuple[Reducer, ...]:
     return tuple(one for one in found if one.keep in (None, keep))
 
 
+@cache
 def fields() -> tuple[Field, ...]:
     """Return all declared arrays."""
     return tuple(field for one in reducers() for field in one.fields)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...distributions import Law
 from ...values import Floats
-from ..block import Block
+from ..block import Block, Drawn
 from ..record import Field
 
 #: f(theta), mean and sd of f under the output, the continuous ranked probability score, and the interval score of the
@@ -34,7 +34,7 @@ class Summarised:
     def __call__(self, block: Block) -> Mapping[str, NDArray[Any]]:
         """Return the summaries side by side."""
         each = [
-            of_draws(block.ranked[k].some, block.truths[k]) if law is None else of_law(law, block.truths[k])
+            of_draws(block.ranked[k].drawn, block.truths[k]) if law is None else of_law(law, block.truths[k])
             for k, law in enumerate(block.laws)
         ]
         arrays = {name: np.empty((len(each), block.b)) for name in SUMMARY}
@@ -64,24 +64,23 @@ def of_law(law: Law, truth: Floats) -> Summaries:
     )
 
 
-def of_draws(values: Floats, truth: Floats) -> Summaries:
-    """Return the summaries of draws (draws, replicates).
+def of_draws(draws: Drawn, truth: Floats) -> Summaries:
+    """Return the summaries of draws.
 
     The score is the fair one: unbiased for that of the law the draws come from, however few they are. Pairs are taken
     half the sample apart, so that a Markov chain does not count its own inertia as sharpness.
 
     Examples
     --------
-    >>> [float(row.item()) for row in of_draws(np.array([[0.0], [2.0]]), np.array([1.0]))]
+    >>> [float(row.item()) for row in of_draws(Drawn(np.array([[0.0], [2.0]])), np.array([1.0]))]
     [1.0, 1.0, 1.4142135623730951, 0.0, nan]
     """
-    # Replicates first and contiguous, so that a sum does not depend on how many are summed side by side.
-    some = np.ascontiguousarray(values.T)
     with np.errstate(invalid="ignore", over="ignore"):  # lost replicates have draws that are not finite
-        return _of_rows(some, truth)
+        return _of_rows(draws, truth)
 
 
-def _of_rows(some: Floats, truth: Floats) -> Summaries:
+def _of_rows(draws: Drawn, truth: Floats) -> Summaries:
+    some = draws.rows
     m = some.shape[1]
     if m < 2:
         return truth, some.mean(axis=1), UNKNOWN, UNKNOWN, UNKNOWN
@@ -93,8 +92,7 @@ def _of_rows(some: Floats, truth: Floats) -> Summaries:
     # With 19 draws the lowest and the highest leave 1/20 on each side.
     if m >= 19:  # fewer have no central 90 % interval
         tail = round((m + 1) * (1 - NOMINAL) / 2)
-        ordered = np.sort(some, axis=1)
-        interval = interval_score(ordered[:, tail - 1], ordered[:, m - tail], truth)
+        interval = interval_score(draws.ordered[:, tail - 1], draws.ordered[:, m - tail], truth)
     return truth, some.mean(axis=1), some.std(axis=1, ddof=1), score, interval
 
 

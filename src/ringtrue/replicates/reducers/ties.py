@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...values import Floats
 from .. import positions
-from ..block import ENOUGH, Block
+from ..block import ENOUGH, Block, Drawn
 from ..record import TIED, WEIGHTED, Field
 
 #: Replicates of a block that are looked at for ties.
@@ -36,24 +36,23 @@ class Ties:
         for k, f in enumerate(block.functions):
             draws, truth = _draws(block, k), block.truths[k]
             if draws is not None and (tied := _tied(block, draws, truth)).any():
-                kept = (positions.member_ranks(draws, truth) + 1).astype(np.uint8)
+                kept = (positions.member_ranks(draws.values, truth) + 1).astype(np.uint8)
                 found[f"{TIED}{f.name}"] = kept if len(tied) < block.b else np.where(tied[:, None], kept, 0)
         return found
 
 
-def _draws(block: Block, k: int) -> Floats | None:
-    """Return draws of a test function that may tie, (draws, replicates); None where a law has no atoms."""
+def _draws(block: Block, k: int) -> Drawn | None:
+    """Return draws of a test function that may tie; None where a law has no atoms."""
     law = block.laws[k]
     if law is None:
-        return block.ranked[k].some
-    return block.outputs.from_law(law, k, "members", ENOUGH - 1) if law.atoms else None
+        return block.ranked[k].drawn
+    return Drawn(block.outputs.from_law(law, k, "members", ENOUGH - 1)) if law.atoms else None
 
 
-def _tied(block: Block, draws: Floats, truth: Floats) -> NDArray[np.bool_]:
+def _tied(block: Block, draws: Drawn, truth: Floats) -> NDArray[np.bool_]:
     """Return which replicates have equal members: of a batch, the first ones tell; singles may be in other company."""
-    some = slice(0, _LOOKED if block.outputs.members is None else None)
-    members = np.sort(np.concatenate([truth[None, some], draws[:, some]]), axis=0)
-    return np.asarray((members[1:] == members[:-1]).any(axis=0))
+    few = draws.ordered if block.outputs.members is not None else np.sort(draws.rows[:_LOOKED], axis=1)
+    return np.asarray((few[:, 1:] == few[:, :-1]).any(axis=1) | (few == truth[: len(few), None]).any(axis=1))
 
 
 REDUCER = Ties()
