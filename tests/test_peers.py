@@ -90,7 +90,7 @@ def test_replicates_for_power_lie_between_the_sizes() -> None:
     assert error == pytest.approx(200 * 0.04 * np.log(4) / 0.4)
     assert page.needed(rows, "b", name) is None
     assert page.needed(rows, "c", name) == (25.0, 0.0)
-    assert "over 400" in page.power(rows)
+    assert "over&nbsp;400" in page.power(rows)
     assert "at most 25" in page.power(rows)
 
 

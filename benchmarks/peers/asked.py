@@ -30,7 +30,7 @@ Test = Callable[[Any, Any], tuple[float, float]]
 #: A cell of a table ends after so many runs, or after so many seconds of CPU if it has had the fewest; all times SCALE.
 SCALE = float(os.environ.get("PEERS_SCALE", "1"))
 FEWEST = 30
-ALARMS, NULL, POWER = (400, 40.0), (200, 40.0), (100, 10.0)
+ALARMS, NULL, POWER = (1000, 100.0), (200, 40.0), (100, 10.0)
 
 
 def processors() -> float:
@@ -65,19 +65,13 @@ def largest(module: Any) -> int:
 def alarms(module: Any) -> Iterator[Row]:
     """Yield how often right outputs of one parameter are rejected at 5 %."""
     for label, test in getattr(module, "TESTS", {}).items():
+        if np.isnan(test(*work.RIGHT.sample(100, 19, np.random.default_rng(0)))[1]):
+            continue
         for n, m in (shape for shape in work.SHAPES if shape[0] <= largest(module)):
             found = repeat(test, work.RIGHT, (n, m), ALARMS, 1)
-            if np.isfinite(found[:, 1]).all():
-                value, error = share(found[:, 1] <= 0.05)
-                yield {
-                    "test": label,
-                    "n": n,
-                    "draws": m,
-                    "share": value,
-                    "error": error,
-                    "runs": len(found),
-                    "scale": SCALE,
-                }
+            value, error = share(found[:, 1] <= 0.05)
+            cell = {"test": label, "n": n, "draws": m, "share": value, "error": error}
+            yield {**cell, "runs": len(found), "scale": SCALE}
 
 
 def power(module: Any) -> Iterator[Row]:
