@@ -270,6 +270,8 @@ Works are the same in name and not in every detail.
   that first run is not counted.
 * EK0 and EK1: the same law of problems and tolerances of 0.01, filter and smoother; by default the order is 2 in
   probnum and 3 in ringtrue. probnum solves one problem at a time, ringtrue 10^4 side by side; memory is that of all.
+  Nobody gains by a coarser answer: of ten problems, the root mean square error at the end was 0.023 (EK0) and 0.0014
+  (EK1) with probnum 0.1.25, and 0.0062 and 0.0004 with ringtrue.
 """
 PICTURES = """bayesflow:
 
