@@ -8,7 +8,8 @@ may have:
   larger where more is wrong; the p-value is nan where the library has none.
 * ``LARGEST``: the most replicates that it is given in tests.
 * ``COSTS``: name of a work in ``work.WORKS`` -> call of its data. A call that returns a number states seconds per unit
-  that it measured itself.
+  that it measured itself. ``PREPARED``: name of a work -> call that brings its data into the library's own form first,
+  which is not counted.
 * ``says``: call of (theta, draws) that returns the library's own words, and ``draw``, which saves its picture.
 
 They know NumPy and their own library, and nothing of ringtrue, so that they run where it cannot be installed.

@@ -26,7 +26,7 @@ QUESTIONS = ("versions", "words", "picture", *(f"cost:{name}" for name in WORKS)
 #: What a module must have to be asked; everything else is asked of all.
 _NEEDS = {"words": "def says", "picture": "def draw", "alarms": "TESTS", "power": "TESTS"}
 #: No single question may take longer than this.
-_LIMIT = 1200
+_LIMIT = 3600
 
 
 def asked_of(module: str) -> list[str]:

@@ -21,6 +21,10 @@ def band(ranks: Any) -> Any:
     return simultaneous_ecdf_bands(len(ranks))
 
 
+def check(data: tuple[Any, Any]) -> Any:
+    return log_gamma(*data)
+
+
 def says(theta: Any, draws: Any) -> str:
     found = metrics.calibration_log_gamma(draws, theta)
     return f"{found['metric_name']} = {np.round(found['values'], 2)}"
@@ -31,4 +35,4 @@ def draw(theta: Any, draws: Any, path: str) -> None:
 
 
 TESTS = {"bayesflow log gamma": log_gamma}
-COSTS = {"band": band}
+COSTS = {"band": band, "check": check}

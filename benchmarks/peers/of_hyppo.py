@@ -9,7 +9,7 @@ from hyppo.ksample import MMD
 
 PACKAGES = ("hyppo", "numpy")
 #: Matrices of all pairs: beyond this a run takes gigabytes and minutes.
-LARGEST = 1600
+LARGEST = 1000
 
 
 def one_draw(theta: Any, draws: Any) -> tuple[float, float]:

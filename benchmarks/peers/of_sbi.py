@@ -15,13 +15,19 @@ def tensors(theta: Any, draws: Any) -> tuple[Any, Any]:
     return torch.as_tensor(theta).float(), torch.as_tensor(draws).float().swapaxes(0, 1)
 
 
-def ranks(data: tuple[Any, Any]) -> Any:
+def prepared(data: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Return what sbi's own sampling would have left: single precision, draws first."""
     theta, draws = tensors(*data)
+    return theta, draws.contiguous()
+
+
+def ranks(data: tuple[Any, Any]) -> Any:
+    theta, draws = data
     return _run_sbc(theta, theta, draws, show_progress_bar=False)
 
 
 def check(data: tuple[Any, Any]) -> Any:
-    theta, draws = tensors(*data)
+    theta, draws = data
     return check_sbc(ranks(data), theta, draws[0], num_posterior_samples=len(draws))
 
 
@@ -32,21 +38,22 @@ def ks_pvals(theta: Any, draws: Any) -> tuple[float, float]:
     return -p, min(1.0, p * theta.shape[1])
 
 
+def joint(data: tuple[Any, Any]) -> Any:
+    theta, draws = data
+    return _run_tarp(draws, theta, get_tarp_references(theta), z_score_theta=True)
+
+
 def tarp(theta: Any, draws: Any) -> tuple[float, float]:
-    thetas, samples = tensors(theta, draws)
-    ecp, alpha = _run_tarp(samples, thetas, get_tarp_references(thetas), z_score_theta=True)
+    ecp, alpha = joint(tensors(theta, draws))
     return float((ecp - alpha).abs().max()), float(check_tarp(ecp, alpha)[1])
 
 
-def joint(data: tuple[Any, Any]) -> Any:
-    return tarp(*data)
-
-
 def says(theta: Any, draws: Any) -> str:
-    thetas, samples = tensors(theta, draws)
-    found = check_tarp(*_run_tarp(samples, thetas, get_tarp_references(thetas), z_score_theta=True))
-    return f"{check((theta, draws))}; check_tarp: ({found[0]:.3f}, {found[1]:.3f})"
+    data = tensors(theta, draws)
+    found = check_tarp(*joint(data))
+    return f"{check(data)}; check_tarp: ({found[0]:.3f}, {found[1]:.3f})"
 
 
 TESTS = {"sbi check_sbc, ks_pvals": ks_pvals, "sbi check_tarp": tarp}
 COSTS = {"ranks": ranks, "check": check, "joint": joint}
+PREPARED = dict.fromkeys(COSTS, prepared)

@@ -137,13 +137,24 @@ def test_count_of_entries_is_the_naive_sum(draws: int, d: int) -> None:
         assert np.array_equal(ties, (values == theta[:, None]).sum(axis=1))
 
 
-@pytest.mark.parametrize("draws", [2039, 2040, 2041, 2048, 5000])
-def test_count_of_entries_does_not_overflow(draws: int) -> None:
-    """With all draws on one side the count is their number, beyond what eight bytes of a word can hold."""
-    for value, expected in ((-1.0, draws), (1.0, 0)):
-        below, ties = count_entries(np.full((2, draws, 3), value), np.zeros((2, 3)))
-        assert np.array_equal(below, np.full((2, 3), expected))
-        assert not ties.any()
+@pytest.mark.parametrize("d", [3, 5])
+@pytest.mark.parametrize("draws", [255, 256, 260, 2039, 2040, 2041, 2048, 5000, 65_535, 65_536])
+def test_count_of_entries_does_not_overflow(draws: int, d: int) -> None:
+    """With all draws on one side, or tied, the count is their number, beyond what integers of its parts can hold."""
+    for value, expected in ((-1.0, (draws, 0)), (0.0, (0, draws)), (1.0, (0, 0))):
+        below, ties = count_entries(np.full((2, draws, d), value), np.zeros((2, d)))
+        assert np.array_equal(below, np.full((2, d), expected[0]))
+        assert np.array_equal(ties, np.full((2, d), expected[1]))
+
+
+def test_count_of_entries_leaves_the_buffers_of_numpy_alone() -> None:
+    """The size of buffers is that of the caller again, also after an error."""
+    before = np.getbufsize()
+    count_entries(np.zeros((2, 3, 1)), np.zeros((2, 1)))
+    assert np.getbufsize() == before
+    with pytest.raises(ValueError, match="reshape"):
+        count_entries(np.zeros((2, 3, 9)), np.zeros((2, 8)))
+    assert np.getbufsize() == before
 
 
 # Members.

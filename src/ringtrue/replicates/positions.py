@@ -7,7 +7,9 @@ It knows no tests and no runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -141,10 +143,21 @@ def count_entries(draws: Floats, theta: Floats) -> tuple[Ints, Ints]:
     n, m, d = draws.shape
     step = max(1, _CACHED // (m * d))
     # A truth repeated side by side makes long inner loops; with few draws or entries, copying an entry's draws does.
-    counter = _entry_by_entry if d <= 4 and m < 400 else _side_by_side
-    parts = [counter(draws[i : i + step], theta[i : i + step]) for i in range(0, n, step)]
+    counter = _entry_by_entry if d <= 2 or (d <= 4 and m < 400) else _side_by_side
+    with _short_buffers():
+        parts = [counter(draws[i : i + step], theta[i : i + step]) for i in range(0, n, step)]
     below, ties = (np.concatenate(column) for column in zip(*parts, strict=True))
     return below, ties
+
+
+@contextmanager
+def _short_buffers() -> Iterator[None]:
+    """Let NumPy compare rows in place: it copies an operand that repeats if several of its rows fit into a buffer."""
+    before = np.setbufsize(1024)
+    try:
+        yield
+    finally:
+        np.setbufsize(before)
 
 
 def _entry_by_entry(draws: Floats, theta: Floats) -> tuple[Ints, Ints]:
@@ -174,22 +187,37 @@ def _row_totals(mask: NDArray[np.bool_]) -> Ints:
 def _side_by_side(draws: Floats, theta: Floats) -> tuple[Ints, Ints]:
     """Compare several draws at a time with the truth repeated as often."""
     c, m, d = draws.shape
-    most = min(max(256 // d, 1), m)
-    group = min(range(most // 2 + 1, most + 1), key=lambda g: (m % g, -g))
+    group = _draws_per_row(m, d)
     whole = m - m % group
     runs = np.ascontiguousarray(draws[:, :whole]).reshape(c, whole // group, group * d)
-    rest, truth = draws[:, whole:], np.tile(theta, (1, group))[:, None]
-    below = _per_entry(runs < truth, d) + (rest < theta[:, None]).sum(axis=1)
-    ties = (rest == theta[:, None]).sum(axis=1)
-    if (equal := runs == truth).any():
-        ties = ties + _per_entry(equal, d)
+    truth = np.repeat(theta[:, None], group, axis=1).reshape(c, 1, group * d)
+    below = _per_entry(mask := runs < truth, d)
+    np.equal(runs, truth, out=mask)
+    ties = _per_entry(mask, d) if mask.any() else np.zeros((c, d), np.int64)
+    if whole < m:
+        below += (draws[:, whole:] < theta[:, None]).sum(axis=1)
+        ties += (draws[:, whole:] == theta[:, None]).sum(axis=1)
     return below, ties
 
 
+@lru_cache(maxsize=64)
+def _draws_per_row(m: int, d: int) -> int:
+    """Return how many of m draws are compared at a time, with few left over."""
+    # Wide rows compare faster, if there are enough of them to be added up.
+    most = min(max(1024 // d, 1), max(m // 10, 256 // d, 1), m)
+    return min(range(most // 2 + 1, most + 1), key=lambda group: (m % group, -group))
+
+
 def _per_entry(mask: NDArray[np.bool_], d: int) -> Ints:
-    """Count a mask of runs of draws, entry by entry."""
-    totals = _total(np.swapaxes(mask, 0, 1))
-    counts: Ints = totals.reshape(len(totals), -1, d).sum(axis=1)
+    """Count a mask of runs of draws, entry by entry, in the smallest integers that hold the number of draws."""
+    c, rows, width = mask.shape
+    totals = np.zeros((c, width), np.min_scalar_type(rows * width // d))
+    for start in range(0, rows, 255):
+        totals += np.add.reduce(mask.view(np.uint8)[:, start : start + 255], axis=1, dtype=np.uint8)
+    while totals.shape[1] % (2 * d) == 0:  # halves have long inner loops, draws one by one have not
+        half = totals.shape[1] // 2
+        totals = totals[:, :half] + totals[:, half:]
+    counts: Ints = totals.reshape(c, -1, d).sum(axis=1, dtype=np.int64)
     return counts
 
 
