@@ -27,6 +27,8 @@ _SWEEP = 1 << 15
 #: Standardised positions of the largest residual, seen from the belief's mean, where its envelope may step.
 _STEPS = np.array([-np.inf, -8, -6, -5, -4, -3.3, -2.7, -2.2, -1.7, -1.3, -0.9, -0.6, -0.3, 0])
 _STEPS = np.concatenate([_STEPS, -_STEPS[-2::-1]])
+#: The least 2^k - 1 that holds all of them.
+_TREE = (1 << len(_STEPS).bit_length()) - 1
 
 
 def euclidean(a: ArrayLike, b: ArrayLike) -> Floats:
@@ -379,23 +381,37 @@ class _Maxima:
                 f"a dataset with maximum {observed[np.argmin(total)]:.3g} belief sds from the belief's mean cannot be "
                 f"matched in double precision; check the data, or widen the belief or the tolerance."
             )
-        self.cumulative = np.cumsum(mass / total, axis=1)[:, :-1]
+        # Filled up to a full tree of comparisons; nothing is below the entries that are added.
+        self.cumulative = np.full((len(mass), _TREE), np.inf)
+        self.cumulative[:, : mass.shape[1] - 1] = np.cumsum(mass / total, axis=1)[:, :-1]
 
     def draw(self, who: Ints, rng: Generator) -> tuple[Floats, Floats, Floats]:
         """Return for each entry of ``who`` the log probability below the largest residual, the gap and the height."""
-        step = (self.cumulative[who] < rng.random((len(who), 1))).sum(1)
+        step = self.steps(who, rng.random(len(who)))
         share = rng.random(len(who))
-        high = self.upper[who, step]
+        # Of flat arrays numbers are taken in a third of the time.
+        left = who * self.upper.shape[1] + step
+        high, low = self.upper.take(left), self.lower.take(left)
         with np.errstate(divide="ignore"):  # the branch not taken may be log(0)
             log_cdf = np.where(
                 high < 0.5,
-                np.log1p(-(high + share * (self.upper[who, step + 1] - high))),
-                np.log(self.lower[who, step] + share * (self.lower[who, step + 1] - self.lower[who, step])),
+                np.log1p(-(high + share * (self.upper.take(left + 1) - high))),
+                np.log(low + share * (self.lower.take(left + 1) - low)),
             )
         log_u = log_cdf / self.size
         # From the upper tail: near 1 the probability itself has no digits left.
         z = -special.ndtri(-np.expm1(log_u))
-        return log_u, self.observed[who] - self.residual(z), self.height[who, step]
+        return log_u, self.observed.take(who) - self.residual(z), self.height.take(left - who)
+
+    def steps(self, who: Ints, share: Floats) -> Ints:
+        """Return how many steps of each entry's envelope end below a share of its mass, by bisection."""
+        first = who * _TREE
+        place = first.copy()
+        half = (_TREE + 1) // 2
+        while half:
+            place += half * (self.cumulative.take(place + (half - 1)) < share)
+            half //= 2
+        return place - first
 
 
 def _interval(distance: ArrayLike, half: ArrayLike) -> Floats:
