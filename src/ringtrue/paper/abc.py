@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -23,7 +23,7 @@ import ringtrue as rt
 from ..procedures.rejection import Algorithm, GAndK, LocationRejection
 from ..statistics.effects import spread_and_bias
 from ..statistics.planning import plan
-from .rows import Data, Progress, Row, about, chosen, column
+from .rows import Data, Progress, Row, about, chosen, column, first_test
 from .rows import agrees as agrees
 from .style import (
     COLOURS,
@@ -133,8 +133,7 @@ def _each(tasks: Sequence[Task], progress: Progress) -> Iterator[Data]:
 def outcome(task: Task) -> Data:
     """Run one study and return its row, and the curve of its ranks if that is drawn."""
     replicates = rt.run(study(task), n=task.n, progress="off")
-    by_ks = _of_level(rt.judge(replicates, test="ks"), task.level)
-    by_default = _of_level(rt.judge(replicates), task.level)
+    by_ks, by_default = first_test(replicates, task.level, "ks"), first_test(replicates, task.level)
     row = {
         "eps": task.eps,
         "algorithm": task.algorithm,
@@ -160,10 +159,6 @@ def study(task: Task) -> rt.Study:
     # The first batch is run once more before the others: small batches in small runs.
     batch = max(min(BATCH[task.level], task.n // 10), 1)
     return rt.Study(belief, model.simulate, procedure, f=f, draws=draws, seed=task.seed, batch=batch)
-
-
-def _of_level(result: rt.Result, level: Level) -> Any:
-    return next(row for row in result.tests if row.level == level)
 
 
 def _reference(task: Task) -> float | None:

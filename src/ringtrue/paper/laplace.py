@@ -17,7 +17,7 @@ import ringtrue as rt
 
 from ..statistics.effects import spread_and_bias
 from ..statistics.planning import plan
-from .rows import Data, Progress, Row, about, chosen, column
+from .rows import Data, Progress, Row, about, chosen, column, first_test
 from .rows import agrees as agrees
 from .style import (
     COLOURS,
@@ -94,10 +94,8 @@ def _judged(nu: int, size: int, *, n: int, seed: int) -> list[Row]:
     procedure = rt.procedures.StudentLocation(nu, size)
     study = rt.Study(rt.Normal(0, 1), procedure.simulate, procedure, f=rt.identity, seed=seed, batch=min(BATCH, n))
     replicates = rt.run(study, n=n, progress="off")
-    # By the test function too: a level has further tests, of other things.
     by_ks, by_default = (
-        {row.level: row for row in result.tests if row.f == "theta"}
-        for result in (rt.judge(replicates, test="ks"), rt.judge(replicates))
+        {level: first_test(replicates, level, test) for level in LEVELS} for test in ("ks", "combination")
     )
     scores = {"strong": replicates.z[:, 0], "weak": replicates.weak_z[:, 0]}
     return [
