@@ -20,6 +20,7 @@ from ringtrue.values import Floats
 
 from .rows import Data, Progress, Row, column, first_test
 from .style import COLOURS, MARKERS, NULL, STYLES, Axes, Figure, footnote, legend_above, sheet
+from .workers import outcomes
 
 TITLE = "Data-driven choice of the test function: Gaussian-process regression"
 QUICK = 0.1
@@ -63,8 +64,8 @@ def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> D
     jobs = [(s, many, 1000 * (100 * seed + i) + j) for i, s in enumerate(SIZES) for j, many in _chunks(repetitions)]
     jobs += [(0, many, 1000 * (100 * seed + 99) + j) for j, many in _chunks(_CONTROL * repetitions)]
     found: dict[int, list[Row]] = {s: [] for s in (*SIZES, 0)}
-    for s, many, own in progress(jobs):
-        found[s] += _experiment(s, many, own) if s else _control(many, own)
+    for (s, _, _), some in zip(jobs, outcomes(_job, jobs, progress, worth=repetitions > FEWEST), strict=True):
+        found[s] += some
     settings = {"repetitions": repetitions, "seed": seed, "scale": scale, "n": [2 * s for s in SIZES]}
     return {
         "settings": settings,
@@ -84,6 +85,11 @@ def _chunks(repetitions: int) -> list[tuple[int, int]]:
     """Return numbered groups of repetitions."""
     starts = range(0, repetitions, _TOGETHER)
     return [(j, min(_TOGETHER, repetitions - start)) for j, start in enumerate(starts)]
+
+
+def _job(job: tuple[int, int, int]) -> list[Row]:
+    s, many, seed = job
+    return _experiment(s, many, seed) if s else _control(many, seed)
 
 
 def _experiment(s: int, many: int, seed: int) -> list[Row]:

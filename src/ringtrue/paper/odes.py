@@ -20,6 +20,7 @@ from ringtrue.values import Floats
 
 from .rows import Data, Progress, Row, chosen
 from .style import COLOURS, MARKERS, NULL, Axes, Figure, footnote, sheet
+from .workers import outcomes
 
 TITLE = "Probabilistic ODE solvers on Lotka and Volterra's equations"
 QUICK = 0.25
@@ -85,15 +86,16 @@ def study(solver: Any, n: int, seed: int) -> rt.Study:
 def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> Data:
     """Run every solver at both sizes; a scale below 1 shortens the second."""
     sizes = {"paper": PAPER, "today": max(round(TODAY * scale), 2 * PAPER)}
-    jobs = [(when, n, name) for when, n in sizes.items() for name in SOLVERS]
-    rows = [_row(when, n, name, seed) for when, n, name in progress(jobs)]
+    jobs = [(when, n, name, seed) for when, n in sizes.items() for name in SOLVERS]
+    rows = list(outcomes(_row, jobs, progress, worth=sizes["today"] > 2 * PAPER))
     # Other equations than the solvers met: the contours show the belief, not the sample.
     truth = ode.lotka_volterra().sample(1000, np.random.default_rng([seed, 1]))(END)
     settings = {"n": sizes["today"], "n_paper": PAPER, "seed": seed, "scale": scale, "t": END}
     return {"settings": settings, "rows": rows, "belief": truth.round(5).tolist()}
 
 
-def _row(when: str, n: int, name: str, seed: int) -> Row:
+def _row(job: tuple[str, int, str, int]) -> Row:
+    when, n, name, seed = job
     # One seed per size: all solvers meet the same equations.
     ran = rt.run(study(SOLVERS[name], n, 2 * seed + (when == "today")), n=n, on_failure="record", progress="off")
     default, ks = rt.judge(ran), rt.judge(ran, test="ks")
