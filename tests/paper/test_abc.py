@@ -75,11 +75,11 @@ def test_all_tolerances_are_run_at_larger_scales(monkeypatch: pytest.MonkeyPatch
     """From a twentieth of the paper's scale on, every tolerance is a work item, the slowest first."""
     seen: list[Task] = []
 
-    def nothing(tasks: list[Task], progress: Any) -> list[dict[str, Any]]:
+    def nothing(work: Any, tasks: list[Task], progress: Any, *, worth: bool) -> list[dict[str, Any]]:
         seen.extend(tasks)
         return [{"row": {}, "curve": None} for _ in tasks]
 
-    monkeypatch.setattr(abc, "_each", nothing)
+    monkeypatch.setattr(abc, "outcomes", nothing)
     abc.make(scale=1.0)
     assert {task.eps for task in seen} == set(abc.TOLERANCES)
     assert {(task.level, task.n) for task in seen} == {("strong", 10_000), ("weak", 1_000_000)}

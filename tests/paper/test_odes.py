@@ -75,8 +75,8 @@ def test_tolerance_shrinks_error_and_sd_alike() -> None:
     found: dict[str, Any] = {"settings": {"n": 100, "seed": 1, "scale": 0.1}, "rows": []}
     for name in ("EK0", "EK1"):
         for value in (1e-1, 1e-3, 1e-5):
-            found["rows"] += tolerances._rows(name, {"rtol": value, "atol": value}, "tolerance", value, n=100, seed=1)
-        found["rows"] += tolerances._rows(name, {"step": 0.2}, "step", 0.2, n=100, seed=1)
+            found["rows"] += tolerances._rows(tolerances.Job(name, "tolerance", value, 100, 1))
+        found["rows"] += tolerances._rows(tolerances.Job(name, "step", 0.2, 100, 1))
     rows = [row for row in found["rows"] if (row["solver"], row["kind"]) == ("EK1", "tolerance")]
     errors, sds = np.array([[row["error"], row["reported_sd"]] for row in rows if row["component"] == "prey"]).T
     assert (np.diff(errors) < 0).all()

@@ -9,11 +9,9 @@ The sampler is exact: it has the law of literal rejection, and no dataset is dro
 from __future__ import annotations
 
 import math
-import os
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -23,7 +21,7 @@ import ringtrue as rt
 from ..procedures.rejection import Algorithm, GAndK, LocationRejection
 from ..statistics.effects import spread_and_bias
 from ..statistics.planning import plan
-from .rows import Data, Progress, Row, about, chosen, column
+from .rows import Data, Progress, Row, about, chosen, column, first_test
 from .rows import agrees as agrees
 from .style import (
     COLOURS,
@@ -38,6 +36,7 @@ from .style import (
     log_pvalues,
     sheet,
 )
+from .workers import outcomes
 
 TITLE = "Approximate Bayesian computation: ABC and noisy ABC for the g-and-k location model"
 QUICK = 0.01
@@ -54,7 +53,7 @@ REALISATIONS = {"strong": 10_000, "weak": 1_000_000}
 DRAWS = {"strong": 100, "weak": 1}
 BATCH = {"strong": 500, "weak": 10_000}
 #: Fewer realisations than this are not worth a second process.
-_WORTH = 50_000
+_WORTH = 10_000
 
 #: Kolmogorov distances of plain ABC in the population by eps: strong (of the rank law with 100 draws) and weak, by
 #: randomised quasi-Monte Carlo, independently of this package. Noisy ABC has 0 throughout.
@@ -91,7 +90,8 @@ def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> D
         for level in reversed(LEVELS)
         for algorithm in reversed(ALGORITHMS)
     ]
-    found = dict(zip(tasks, _each(tasks, progress), strict=True))
+    worth = max(many.values()) >= _WORTH
+    found = dict(zip(tasks, outcomes(outcome, tasks, progress, worth=worth), strict=True))
     done = [found[task] for task in sorted(tasks, key=lambda t: (t.eps, t.algorithm, t.level))]
     settings = {
         "n": many,
@@ -114,27 +114,10 @@ def _own_seed(seed: int, eps: int, algorithm: Algorithm, level: Level) -> int:
     return int(np.random.SeedSequence(key).generate_state(1)[0])
 
 
-def _each(tasks: Sequence[Task], progress: Progress) -> Iterator[Data]:
-    """Yield the outcome of each task, in order."""
-    workers = min(2, os.cpu_count() or 1)
-    if workers == 1 or max(task.n for task in tasks) < _WORTH:
-        yield from (outcome(task) for task in progress(tasks))
-        return
-    with ProcessPoolExecutor(workers) as pool:
-        waiting: list[Future[Data]] = [pool.submit(outcome, task) for task in tasks]
-        try:
-            yield from (future.result() for future in progress(waiting))
-        except BaseException:
-            # Otherwise leaving the block would wait for all that has not begun.
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
 def outcome(task: Task) -> Data:
     """Run one study and return its row, and the curve of its ranks if that is drawn."""
     replicates = rt.run(study(task), n=task.n, progress="off")
-    by_ks = _of_level(rt.judge(replicates, test="ks"), task.level)
-    by_default = _of_level(rt.judge(replicates), task.level)
+    by_ks, by_default = first_test(replicates, task.level, "ks"), first_test(replicates, task.level)
     row = {
         "eps": task.eps,
         "algorithm": task.algorithm,
@@ -160,10 +143,6 @@ def study(task: Task) -> rt.Study:
     # The first batch is run once more before the others: small batches in small runs.
     batch = max(min(BATCH[task.level], task.n // 10), 1)
     return rt.Study(belief, model.simulate, procedure, f=f, draws=draws, seed=task.seed, batch=batch)
-
-
-def _of_level(result: rt.Result, level: Level) -> Any:
-    return next(row for row in result.tests if row.level == level)
 
 
 def _reference(task: Task) -> float | None:

@@ -18,8 +18,9 @@ import ringtrue as rt
 from ringtrue.procedures.gp import FittedGP, GaussianProcess, Paths, squared_exponential
 from ringtrue.values import Floats
 
-from .rows import Data, Progress, Row, column
+from .rows import Data, Progress, Row, column, first_test
 from .style import COLOURS, MARKERS, NULL, STYLES, Axes, Figure, footnote, legend_above, sheet
+from .workers import outcomes
 
 TITLE = "Data-driven choice of the test function: Gaussian-process regression"
 QUICK = 0.1
@@ -63,8 +64,8 @@ def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> D
     jobs = [(s, many, 1000 * (100 * seed + i) + j) for i, s in enumerate(SIZES) for j, many in _chunks(repetitions)]
     jobs += [(0, many, 1000 * (100 * seed + 99) + j) for j, many in _chunks(_CONTROL * repetitions)]
     found: dict[int, list[Row]] = {s: [] for s in (*SIZES, 0)}
-    for s, many, own in progress(jobs):
-        found[s] += _experiment(s, many, own) if s else _control(many, own)
+    for (s, _, _), some in zip(jobs, outcomes(_job, jobs, progress, worth=repetitions > FEWEST), strict=True):
+        found[s] += some
     settings = {"repetitions": repetitions, "seed": seed, "scale": scale, "n": [2 * s for s in SIZES]}
     return {
         "settings": settings,
@@ -86,6 +87,11 @@ def _chunks(repetitions: int) -> list[tuple[int, int]]:
     return [(j, min(_TOGETHER, repetitions - start)) for j, start in enumerate(starts)]
 
 
+def _job(job: tuple[int, int, int]) -> list[Row]:
+    s, many, seed = job
+    return _experiment(s, many, seed) if s else _control(many, seed)
+
+
 def _experiment(s: int, many: int, seed: int) -> list[Row]:
     """Run a study in which every batch is a repetition, and judge each alone."""
     study = rt.Study(BELIEF, observe, FittedGP(KERNEL), f=FAMILY, seed=seed, batch=2 * s)
@@ -100,7 +106,7 @@ def _parts(replicates: rt.Replicates, size: int) -> list[rt.Replicates]:
 
 def _repetition(replicates: rt.Replicates, s: int) -> Row:
     # The p-value is that of the held-out half, as the caption of the paper's figure has it; its text names the other.
-    chosen = rt.judge(replicates, test="cook").tests[0]
+    chosen = first_test(replicates, "strong", "cook")
     best = [function.name for function in replicates.functions].index(chosen.f)
     held = slice(s, 2 * s)
     return {
@@ -110,8 +116,8 @@ def _repetition(replicates: rt.Replicates, s: int) -> Row:
         "log_p_base": _log_p(replicates, BASELINE, held),
         "log_p_default": _log_p(replicates, best, held, rt.uniformity.combination),
         "log_p_default_base": _log_p(replicates, BASELINE, held, rt.uniformity.combination),
-        "choosing": [_log_p(replicates, j, slice(0, s)) for j in range(len(GRID))],
-        "testing": [_log_p(replicates, j, held) for j in range(len(GRID))],
+        "choosing": _log_ps(replicates, slice(0, s)).tolist(),
+        "testing": _log_ps(replicates, held).tolist(),
         "squares": np.square(replicates.z).mean(axis=0),
         "prefixes": [_prefix(replicates, size) for size in PANEL if size <= 2 * s] if s == SIZES[-1] else [],
     }
@@ -119,11 +125,8 @@ def _repetition(replicates: rt.Replicates, s: int) -> Row:
 
 def _prefix(replicates: rt.Replicates, size: int) -> tuple[float, float]:
     """Return log p at x* and at x_b for the first replicates of a repetition, as if there were no more of them."""
-    held = slice(size // 2, size)
-    total = np.square(replicates.z[: size // 2]).sum(axis=0)
-    # Two-sided, as `cook` is; one call for the whole grid.
-    tails = np.minimum(special.chdtr(size // 2, total), special.chdtrc(size // 2, total))
-    return _log_p(replicates, int(np.argmin(tails)), held), _log_p(replicates, BASELINE, held)
+    best, held = int(np.argmin(_log_ps(replicates, slice(0, size // 2)))), slice(size // 2, size)
+    return _log_p(replicates, best, held), _log_p(replicates, BASELINE, held)
 
 
 def _panel(found: Sequence[Row]) -> list[Row]:
@@ -134,6 +137,14 @@ def _panel(found: Sequence[Row]) -> list[Row]:
         {"S": size, "log_p": mean[0], "log_p_se": error[0], "log_p_base": mean[1], "log_p_base_se": error[1]}
         for size, mean, error in zip(PANEL, values.mean(axis=0).tolist(), errors.tolist(), strict=True)
     ]
+
+
+def _log_ps(replicates: rt.Replicates, rows: slice) -> Floats:
+    """Return what `_log_p` does for every point of the grid, in one call."""
+    z = replicates.z[rows]
+    total = np.square(z).sum(axis=0)
+    tails = np.minimum(special.chdtr(len(z), total), special.chdtrc(len(z), total))
+    return np.asarray(np.log(np.minimum(2 * tails, 1)))
 
 
 def _log_p(replicates: rt.Replicates, column: int, rows: slice, test: Any = rt.uniformity.cook) -> float:
@@ -148,9 +159,9 @@ def _control(many: int, seed: int) -> list[Row]:
     study = rt.Study(BELIEF, observe, procedure, f=FAMILY, seed=seed, batch=2 * s * many)
     found = []
     for part in _parts(rt.run(study, n=many * 2 * s, progress="off"), 2 * s):
-        choosing = [_log_p(part, j, slice(0, s)) for j in range(len(GRID))]
+        choosing = _log_ps(part, slice(0, s))
         best = int(np.argmin(choosing))
-        found.append({"same": choosing[best], "held": _log_p(part, best, slice(s, 2 * s))})
+        found.append({"same": float(choosing[best]), "held": _log_p(part, best, slice(s, 2 * s))})
     return found
 
 

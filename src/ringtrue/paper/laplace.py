@@ -17,7 +17,7 @@ import ringtrue as rt
 
 from ..statistics.effects import spread_and_bias
 from ..statistics.planning import plan
-from .rows import Data, Progress, Row, about, chosen, column
+from .rows import Data, Progress, Row, about, chosen, column, first_test
 from .rows import agrees as agrees
 from .style import (
     COLOURS,
@@ -32,6 +32,7 @@ from .style import (
     log_pvalues,
     sheet,
 )
+from .workers import outcomes
 
 TITLE = "Laplace's approximation: Student-t location"
 QUICK = 0.03
@@ -39,6 +40,8 @@ QUICK = 0.03
 REALISATIONS = 1_000_000
 #: Replicates per block; their arrays stay in the cache.
 BATCH = 8192
+#: Fewer realisations than this are not worth a second process.
+_WORTH = 10_000
 LEVELS: tuple[Literal["strong", "weak"], ...] = ("strong", "weak")
 #: The two sweeps: (nu, N) along each.
 SERIES = {"nu": [(nu, 5) for nu in range(1, 21)], "N": [(3, size) for size in range(1, 21)]}
@@ -71,7 +74,8 @@ def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> D
     n, started = max(round(REALISATIONS * scale), 100), time.perf_counter()
     settings = list(dict.fromkeys(SERIES["nu"] + SERIES["N"]))
     # A seed for each, or all statistics would err in the same direction.
-    found = {key: _judged(*key, n=n, seed=1000 * seed + k) for k, key in enumerate(progress(settings))}
+    tasks = [(*key, n, 1000 * seed + k) for k, key in enumerate(settings)]
+    found = dict(zip(settings, outcomes(_judged, tasks, progress, worth=n >= _WORTH), strict=True))
     rows = [{"setting": series, **row} for series, keys in SERIES.items() for key in keys for row in found[key]]
     info = {"n": n, "seed": seed, "scale": scale, "critical": critical(n), "seconds": time.perf_counter() - started}
     return {"settings": info, "rows": rows}
@@ -89,15 +93,14 @@ def critical(n: int) -> float:
     return 1.3581 / float(np.sqrt(n))
 
 
-def _judged(nu: int, size: int, *, n: int, seed: int) -> list[Row]:
-    """Return one row per level."""
+def _judged(task: tuple[int, int, int, int]) -> list[Row]:
+    """Return one row per level for a setting, a number of realisations and a seed."""
+    nu, size, n, seed = task
     procedure = rt.procedures.StudentLocation(nu, size)
     study = rt.Study(rt.Normal(0, 1), procedure.simulate, procedure, f=rt.identity, seed=seed, batch=min(BATCH, n))
     replicates = rt.run(study, n=n, progress="off")
-    # By the test function too: a level has further tests, of other things.
     by_ks, by_default = (
-        {row.level: row for row in result.tests if row.f == "theta"}
-        for result in (rt.judge(replicates, test="ks"), rt.judge(replicates))
+        {level: first_test(replicates, level, test) for level in LEVELS} for test in ("ks", "combination")
     )
     scores = {"strong": replicates.z[:, 0], "weak": replicates.weak_z[:, 0]}
     return [

@@ -19,7 +19,7 @@ from scipy import optimize, special
 import ringtrue as rt
 from ringtrue.values import Floats
 
-from .rows import Data, Progress, Row, chosen, column, needed_by_ks, p_text
+from .rows import Data, Progress, Row, chosen, column, first_test, needed_by_ks, p_text
 from .style import (
     COLOURS,
     MARKERS,
@@ -154,9 +154,8 @@ def _row(power: float, share: float, variance: float, *, n: int, seed: int) -> R
     procedure = rt.procedures.NormalMean(power=power)
     study = rt.Study(belief, Contaminated(share), procedure, f=rt.identity, seed=seed, batch=n)
     replicates = rt.run(study, n=n, progress="off")
-    results = {test: rt.judge(replicates, test=test) for test in ("ks", "cook", "combination")}
-    tests = {test: result.tests[0] for test, result in results.items()}
-    weak = next(row for row in results["ks"].tests if row.level == "weak" and row.f == "theta")
+    tests = {test: first_test(replicates, "strong", test) for test in ("ks", "cook", "combination")}
+    weak = first_test(replicates, "weak", "ks")
     exact = exact_distance(share, power, variance)
     return {
         "power": power,

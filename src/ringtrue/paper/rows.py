@@ -1,4 +1,4 @@
-"""What vignettes do with the rows of their results: pick some, compare with the population, say numbers.
+"""What vignettes do with the rows of their results: test, pick some, compare with the population, say numbers.
 
 It knows no vignette and runs no study.
 """
@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ..judgement.levels import TestRow, levels
+from ..replicates.record import Replicates
+
 #: What a vignette makes, and one row of it: JSON knows all of both.
 Data = dict[str, Any]
 Row = dict[str, Any]
@@ -20,6 +23,17 @@ Progress = Callable[[Iterable[Any]], Iterable[Any]]
 #: By the Dvoretzky-Kiefer-Wolfowitz inequality a statistic is further than this over sqrt(n) from the population's
 #: distance in one of 16,000 runs, as a normal number is beyond four standard deviations.
 NOISE = 2.28
+
+
+def first_test(replicates: Replicates, level: str, test: str = "combination") -> TestRow:
+    """Return the first test of a level, as `judge` has it: that of the first test function, or of the best of them.
+
+    A judgement makes sizes, a sentence and the tests of all levels besides, which takes several times as long.
+    """
+    found = levels()[level].evidence(replicates, test)
+    if found is None or not found.rows:
+        raise ValueError(f"replicates that can speak of the level {level} are needed, but these cannot.")
+    return found.rows[0]
 
 
 def chosen(rows: Iterable[Row], **wanted: Any) -> list[Row]:

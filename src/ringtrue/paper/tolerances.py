@@ -6,7 +6,7 @@ times too large or too small is the sd it reports? On Lotka and Volterra's equat
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,30 +17,43 @@ from ringtrue.procedures import ode
 from .odes import COMPONENTS, study
 from .rows import Data, Progress, Row, chosen, column
 from .style import COLOURS, MARKERS, NULL, STYLES, Axes, Figure, footnote, legend_above, sheet
+from .workers import outcomes
 
 TITLE = "Beyond the paper: calibration of EK0 and EK1 over tolerance and step size"
 QUICK = 0.2
-#: Draws per point at scale 1.
-DRAWS = 1000
+#: Draws per point at scale 1, and at least.
+DRAWS, _FEWEST = 1000, 100
 SOLVERS = {"EK0": ode.EK0, "EK1": ode.EK1}
 TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 STEPS = (0.4, 0.2, 0.1, 0.05, 0.025)
 
 
+class Job(NamedTuple):
+    """One study of the vignette."""
+
+    solver: str
+    kind: str
+    value: float
+    n: int
+    seed: int
+
+
 def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> Data:
     """Run both solvers at every tolerance and every step, on the same equations."""
-    n = max(round(DRAWS * scale), 100)
+    n = max(round(DRAWS * scale), _FEWEST)
     jobs = [
-        (name, {"rtol": value, "atol": value} if kind == "tolerance" else {"step": value}, kind, value)
+        Job(name, kind, value, n, seed)
         for name in SOLVERS
         for kind, values in (("tolerance", TOLERANCES), ("step", STEPS))
         for value in values
     ]
-    rows = [row for job in progress(jobs) for row in _rows(*job, n=n, seed=seed)]
+    rows = [row for some in outcomes(_rows, jobs, progress, worth=n > _FEWEST) for row in some]
     return {"settings": {"n": n, "seed": seed, "scale": scale}, "rows": rows}
 
 
-def _rows(name: str, options: dict[str, Any], kind: str, value: float, *, n: int, seed: int) -> list[Row]:
+def _rows(job: Job) -> list[Row]:
+    name, kind, value, n, seed = job
+    options: dict[str, Any] = {"rtol": value, "atol": value} if kind == "tolerance" else {"step": value}
     ran = rt.run(study(SOLVERS[name](**options), n, seed), n=n, on_failure="record", progress="off")
     result = rt.judge(ran)
     rows = []

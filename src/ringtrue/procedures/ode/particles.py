@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from scipy import special
-from scipy.linalg import solve_triangular
 
 from ...errors import InvalidStudy
 from ...values import Floats, Generator
@@ -164,6 +163,8 @@ class Forecasts:
 
     def _given(self, times: Floats, counts: Rows) -> tuple[Floats, Floats]:
         """Return weights (knots, times) and variances given the first ``counts`` derivatives; other weights are 0."""
+        from scipy.linalg import solve_triangular  # importing it takes 0.1 s
+
         s = self.knots[:-1, None]
         white = solve_triangular(self._root, self.prior.mixed(s, times), lower=True)
         white[np.arange(len(s))[:, None] >= counts] = 0  # the leading block of a triangular factor is the factor

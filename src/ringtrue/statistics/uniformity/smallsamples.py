@@ -10,9 +10,9 @@ value. The module knows names of statistics and their limit laws as functions; i
 from collections.abc import Callable
 from functools import lru_cache
 from importlib import resources
+from typing import Any
 
 import numpy as np
-from scipy import interpolate
 
 from ..arguments import Floats
 
@@ -95,11 +95,13 @@ def _ratios(method: str, limit: Limit) -> tuple[Floats, Floats]:
 
 
 @lru_cache(maxsize=96)
-def _log_hazard(method: str, n: int) -> interpolate.PchipInterpolator:
+def _log_hazard(method: str, n: int) -> Any:
     """log(-log p) as a monotone function of the log height: nearly a line both near p = 1 and in the tail."""
+    from scipy.interpolate import PchipInterpolator  # importing it takes 0.2 s, and large samples need it not
+
     # A bounded statistic reaches its last digits before p = 1e-6: of equal heights the first has the largest p.
     heights, first = np.unique(_heights(method, n), return_index=True)
-    return interpolate.PchipInterpolator(np.log(heights), np.log(-np.log(PROBABILITIES))[first])
+    return PchipInterpolator(np.log(heights), np.log(-np.log(PROBABILITIES))[first])
 
 
 def _heights(method: str, n: int) -> Floats:
