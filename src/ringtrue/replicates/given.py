@@ -344,7 +344,7 @@ def _functions(f: Any, truth: Any, draws: Any, y: Any) -> tuple[TestFunction, ..
         raise InvalidStudy(f"test functions {auto} need an output with a log density, but draws have none.")
     for function in functions:
         if function.sees == "theta" and _constant(function, pooled):
-            value = float(function.evaluate(take(pooled, slice(0, 1)), SEVERAL)[0])
+            value = float(np.ravel(function.evaluate(take(pooled, slice(0, 1)), SEVERAL))[0])
             raise InvalidStudy(
                 f"test function {function.name!r} must vary, but it is {value:.6g} for all truths and draws; leave it "
                 f"out."
