@@ -95,3 +95,31 @@ def test_a_constant_function_of_the_wrong_shape_is_refused() -> None:
     theta = np.where(rng.random((20, 2)) < 0.5, LARGEST, -LARGEST)
     settings = {"f": rt.Distance(1e308, 1.0)}
     assert fuzz.attempt("check_draws", theta, rng.normal(size=(20, 2, 2)) * 1e300, settings, Path()) != "WITHIN"
+
+
+@pytest.mark.parametrize("scale", [1e102, 1e140, 1e300])
+def test_procedures_with_huge_draws_are_compared_or_refused(scale: float) -> None:
+    """Scores whose cubes are beyond all numbers have intervals; those whose squares are, a sentence."""
+    draws = scale * np.random.default_rng(0).normal(size=(20, 9))
+    assert fuzz.attempt("compare", np.zeros(20), draws, {}, Path()) == ("compared" if scale < 1e150 else "InvalidStudy")
+
+
+def test_the_largest_truth_is_drawn(tmp_path: Path) -> None:
+    """A picture ends before numbers do."""
+    assert fuzz.attempt("report", [-LARGEST], [[-1.0, 1.0]], {}, tmp_path) == "INCONCLUSIVE"
+
+
+@pytest.mark.parametrize("target", ["check_draws", "compare"])
+def test_names_of_parts_that_an_array_has_not_are_refused(target: str) -> None:
+    """The sentence says that theta is an array, and not what NumPy says of such an index."""
+    rng = np.random.default_rng(0)
+    asked = {"f": rt.Coordinate("a b")}
+    assert fuzz.attempt(target, rng.normal(size=(5, 3)), rng.normal(size=(5, 9, 3)), asked, Path()) == "InvalidStudy"
+
+
+def test_chains_without_the_names_of_truths_are_refused() -> None:
+    """Named truths beside an array of chains, of as many axes as it may have."""
+    rng = np.random.default_rng(0)
+    for shape in ((2, 2), (2, 2, 5), (2,)):
+        found = fuzz.attempt("judge", {"a": rng.normal(size=2)}, rng.normal(size=shape), {"chains": 2}, Path())
+        assert found in ("InvalidStudy", "ValueError")

@@ -252,6 +252,8 @@ def _one_axis(truth: Any, draws: Any, chains: Any) -> Any:
     """Return draws of chains with one axis for all of them, chain after chain."""
     if isinstance(draws, Mapping):
         return {key: _one_axis(truth.get(key), part, chains) for key, part in draws.items()}
+    if isinstance(truth, Mapping):  # with names that draws have not, which others will say
+        return draws
     if isinstance(draws, (list, tuple)) and truth is not None:
         return [_chain_after_chain(part, 0, np.ndim(truth) - 1, chains) for part in draws]
     return draws if truth is None else _chain_after_chain(draws, 1, np.ndim(truth) - 1, chains)
