@@ -54,3 +54,72 @@ def test_chains_of_no_numbers_are_refused() -> None:
     """A parameter without entries has chains that cannot be counted from their numbers, and a sentence."""
     with pytest.raises(rt.errors.InvalidStudy):
         rt.check_draws(np.zeros((3, 0)), np.zeros((3, 2, 5, 0)), chains=2)
+
+
+LARGEST = np.finfo(float).max
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e300])
+def test_draws_as_large_as_numbers_are_placed_in_a_belief(scale: float) -> None:
+    """Where the belief's law of a distance would need numbers beyond all, a result comes all the same, in silence."""
+    rng = np.random.default_rng(0)
+    theta, draws = scale * rng.normal(size=20), np.where(rng.random((20, 3)) < 0.2, LARGEST, -LARGEST)
+    assert fuzz.attempt("judge", theta, draws, {"belief": rt.Normal(0, 1)}, Path())
+
+
+def test_a_belief_beside_draws_that_hardly_differ_from_0() -> None:
+    """The sum in units of such draws has weights whose squares are beyond all numbers."""
+    rng = np.random.default_rng(0)
+    belief = rt.Normal(np.zeros(2), np.ones(2))
+    for scale in (5e-320, 1e-200):
+        theta, draws = rng.normal(size=(5, 2)) * scale, rng.normal(size=(5, 4, 9, 2)) * scale
+        assert fuzz.attempt("check_draws", theta, draws, {"chains": 4, "belief": belief}, Path())
+
+
+def test_equal_truths_are_told_in_a_sentence() -> None:
+    """One truth for all has no steps to measure, and is a suspicion, not an error of NumPy's."""
+    draws = np.round(np.random.default_rng(0).normal(size=(60, 19, 2)))
+    belief = rt.Normal(np.zeros(2), np.ones(2))
+    assert fuzz.attempt("check_draws", np.full((60, 2), 0.3), draws, {"belief": belief}, Path())
+
+
+def test_outputs_that_are_one_point_in_groups() -> None:
+    """Scores with an infinite spread have ends that are numbers or infinite, and none that is neither."""
+    theta, draws = np.random.default_rng(0).normal(size=20), np.full((20, 2), 0.3)
+    assert fuzz.attempt("check_draws", theta, draws, {"groups": np.arange(20) // 2}, Path())
+
+
+def test_a_constant_function_of_the_wrong_shape_is_refused() -> None:
+    """A distance from a number, of a parameter with two entries, that is infinite everywhere."""
+    rng = np.random.default_rng(0)
+    theta = np.where(rng.random((20, 2)) < 0.5, LARGEST, -LARGEST)
+    settings = {"f": rt.Distance(1e308, 1.0)}
+    assert fuzz.attempt("check_draws", theta, rng.normal(size=(20, 2, 2)) * 1e300, settings, Path()) != "WITHIN"
+
+
+@pytest.mark.parametrize("scale", [1e102, 1e140, 1e300])
+def test_procedures_with_huge_draws_are_compared_or_refused(scale: float) -> None:
+    """Scores whose cubes are beyond all numbers have intervals; those whose squares are, a sentence."""
+    draws = scale * np.random.default_rng(0).normal(size=(20, 9))
+    assert fuzz.attempt("compare", np.zeros(20), draws, {}, Path()) == ("compared" if scale < 1e150 else "InvalidStudy")
+
+
+def test_the_largest_truth_is_drawn(tmp_path: Path) -> None:
+    """A picture ends before numbers do."""
+    assert fuzz.attempt("report", [-LARGEST], [[-1.0, 1.0]], {}, tmp_path) == "INCONCLUSIVE"
+
+
+@pytest.mark.parametrize("target", ["check_draws", "compare"])
+def test_names_of_parts_that_an_array_has_not_are_refused(target: str) -> None:
+    """The sentence says that theta is an array, and not what NumPy says of such an index."""
+    rng = np.random.default_rng(0)
+    asked = {"f": rt.Coordinate("a b")}
+    assert fuzz.attempt(target, rng.normal(size=(5, 3)), rng.normal(size=(5, 9, 3)), asked, Path()) == "InvalidStudy"
+
+
+def test_chains_without_the_names_of_truths_are_refused() -> None:
+    """Named truths beside an array of chains, of as many axes as it may have."""
+    rng = np.random.default_rng(0)
+    for shape in ((2, 2), (2, 2, 5), (2,)):
+        found = fuzz.attempt("judge", {"a": rng.normal(size=2)}, rng.normal(size=shape), {"chains": 2}, Path())
+        assert found in ("InvalidStudy", "ValueError")

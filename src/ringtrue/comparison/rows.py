@@ -145,6 +145,10 @@ def _mean_difference(measure: str, x: Floats, y: Floats, confidence: float, **wh
         yield Interval(measure, *ends, 0.0, **whose)
 
 
+#: Larger numbers have cubes beyond all numbers.
+_CUBED = 1e100
+
+
 def _apart(
     mine: float, theirs: float, influence: Floats, confidence: float, *, unit: float = 1.0
 ) -> tuple[float, float, float]:
@@ -154,7 +158,9 @@ def _apart(
     """
     n, apart = influence.size, influence - influence.mean()
     rounding = _ROUNDING * max(unit, abs(mine), abs(theirs))
-    error = float(apart.std(ddof=1)) / math.sqrt(n)
+    scale = largest if (largest := float(np.abs(apart).max())) > _CUBED else 1.0
+    apart = apart / scale
+    error = scale * float(apart.std(ddof=1)) / math.sqrt(n)
     skew = float(np.mean(apart**3)) / max(float(np.mean(apart**2)) ** 1.5, 1e-300) / math.sqrt(n)
     down, up = _quantiles(student(confidence, freedom(apart)), skew)
     return mine - theirs, mine - theirs - error * down - rounding, mine - theirs + error * up + rounding

@@ -160,7 +160,8 @@ class Normal(Elementwise):
             mean, sd = np.broadcast_arrays(self.mean, self.sd)
             lead = mean.ndim - w.ndim
             at = Context(lead)
-            return Normal(f.evaluate(mean, at), np.sqrt(Linear(w**2).evaluate(np.square(sd), at)))
+            with np.errstate(over="ignore", invalid="ignore"):  # beyond all numbers there is no law
+                return Normal(f.evaluate(mean, at), np.sqrt(Linear(w**2).evaluate(np.square(sd), at)))
         return super().marginal(f)
 
     def moments(self) -> tuple[Floats, Floats]:

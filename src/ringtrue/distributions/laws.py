@@ -167,10 +167,11 @@ class Folded(Law):
 
     def _ends(self, x: ArrayLike, side: int) -> tuple[Floats, Floats]:
         """Return center -+ radius; next to atoms the radius gives way to rounding, outwards (1) or inwards (-1)."""
-        r = np.maximum(x, 0) * self.scale
-        if self.atoms:
-            r = r + side * (1e-12 * (abs(self.center) + r) + np.finfo(float).tiny)
-        return self.center - r, self.center + r
+        with np.errstate(over="ignore"):  # nobody lies beyond all numbers
+            r = np.maximum(x, 0) * self.scale
+            if self.atoms:
+                r = r + side * (1e-12 * (abs(self.center) + r) + np.finfo(float).tiny)
+            return self.center - r, self.center + r
 
     def _inside(self, x: ArrayLike, side: int) -> Floats:
         """Return the probability between the ends, as a difference of whichever tails are small."""

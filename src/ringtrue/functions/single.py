@@ -41,6 +41,11 @@ class Coordinate:
 
     def evaluate(self, theta: Any, context: Context) -> Floats:
         """Return the entry of every parameter."""
+        if self.key is not None and isinstance(theta, np.ndarray) and theta.dtype.names is None:
+            raise InvalidStudy(
+                f"test function {self.name!r} asks about the part {self.key!r} of theta, but theta is an array, whose "
+                f"parts have no names; ask about Coordinate(index=(0,)), or make theta a dict."
+            )
         part = theta if self.key is None else theta[self.key]
         entry: tuple[Any, ...] = (..., *self.index)
         values: Floats = np.asarray(part, float)[entry]

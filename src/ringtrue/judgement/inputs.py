@@ -212,6 +212,8 @@ def _repeats(seen: Looked, column: Column) -> bool:
 def _on_lattice(values: Floats) -> bool:
     """Whether sorted values are whole multiples of a step apart, as rounded numbers are."""
     gaps = np.diff(values)
+    if not gaps.size:
+        return True
     steps = gaps / gaps.min()
     return bool(np.all(np.abs(steps - np.round(steps)) < 1e-3))
 

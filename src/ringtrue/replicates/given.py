@@ -252,6 +252,8 @@ def _one_axis(truth: Any, draws: Any, chains: Any) -> Any:
     """Return draws of chains with one axis for all of them, chain after chain."""
     if isinstance(draws, Mapping):
         return {key: _one_axis(truth.get(key), part, chains) for key, part in draws.items()}
+    if isinstance(truth, Mapping):  # with names that draws have not, which others will say
+        return draws
     if isinstance(draws, (list, tuple)) and truth is not None:
         return [_chain_after_chain(part, 0, np.ndim(truth) - 1, chains) for part in draws]
     return draws if truth is None else _chain_after_chain(draws, 1, np.ndim(truth) - 1, chains)
@@ -344,7 +346,7 @@ def _functions(f: Any, truth: Any, draws: Any, y: Any) -> tuple[TestFunction, ..
         raise InvalidStudy(f"test functions {auto} need an output with a log density, but draws have none.")
     for function in functions:
         if function.sees == "theta" and _constant(function, pooled):
-            value = float(function.evaluate(take(pooled, slice(0, 1)), SEVERAL)[0])
+            value = float(np.ravel(function.evaluate(take(pooled, slice(0, 1)), SEVERAL))[0])
             raise InvalidStudy(
                 f"test function {function.name!r} must vary, but it is {value:.6g} for all truths and draws; leave it "
                 f"out."

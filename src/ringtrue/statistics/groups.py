@@ -195,7 +195,10 @@ def _spread(alone: Interval, lost: Interval, low: float, high: float) -> Interva
     """Return the spread with ends at these multiples of it, or where they are without groups, moved as by losses."""
     if math.isnan(alone.estimate):
         return replace(alone, low=0.0, high=math.inf)
-    low, high = min(alone.low, low * alone.estimate), max(alone.high, high * alone.estimate)
+    # What is not known stays so, also of scores whose spread is 0 or infinite.
+    lower = low * alone.estimate if low > 0 else 0.0
+    upper = high * alone.estimate if high < math.inf else math.inf
+    low, high = min(alone.low, lower), max(alone.high, upper)
     low *= lost.low / alone.low if alone.low > 0 else 1.0
     return replace(alone, low=low, high=high * (lost.high / alone.high) if 0 < alone.high < math.inf else math.inf)
 

@@ -82,7 +82,7 @@ def _normal_scores(z: ArrayLike, n: int) -> Floats:
     values = np.asarray(z, float)
     if values.shape != (n,):
         raise InvalidStudy(f"z must have the shape of u, ({n},), but {values.shape} arrived.")
-    with np.errstate(invalid="ignore"):  # saturated scores of both signs add up to nan
+    with np.errstate(invalid="ignore", over="ignore"):  # saturated scores of both signs add up to nan
         suspicious = np.isnan(values.sum())
     if suspicious and np.isnan(values).any():
         raise InvalidStudy("z must not contain nan; leave lost replicates out.")
