@@ -1,9 +1,15 @@
 """Speed of the paper's vignettes, with the naive implementation extrapolated in the same run.
 
 ``python -m benchmarks.paper [--scale 0.02]``. Times at a scale below 1 are extrapolated linearly, and said to be.
+``python -m benchmarks.paper --whole 1`` runs the command `ringtrue paper all --scale 1` instead, ``--whole quick`` the
+quick look of ``make demo``, and measures time and memory of all its processes; Linux only.
 """
 
 import argparse
+import os
+import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -34,6 +40,46 @@ def _peak() -> int:
     """Return the peak memory of this process in MB."""
     lines = Path("/proc/self/status").read_text("utf-8").splitlines()
     return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) // 1024
+
+
+#: Seconds and MB that all vignettes may take, on two cores.
+WHOLE = {"1": (300, 1000), "quick": (45, 1000)}
+
+
+def whole(scale: str) -> None:
+    """Run all vignettes as a user does, in a process of its own, and watch it and its children."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = [] if scale == "quick" else ["--scale", scale]
+        command = [sys.executable, "-m", "ringtrue", "paper", "all", "--out", folder, *options]
+        start, peak = time.perf_counter(), 0
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        os.set_blocking(running.stdout.fileno(), False)  # type: ignore[union-attr]
+        said = ""
+        while running.poll() is None:
+            said += running.stdout.read() or ""  # type: ignore[union-attr]
+            peak = max(peak, _taken(running.pid))
+            time.sleep(0.2)
+        said += running.stdout.read() or ""  # type: ignore[union-attr]
+        seconds = time.perf_counter() - start
+    if running.returncode:
+        raise SystemExit(f"ringtrue paper all ended with {running.returncode}")
+    each = [line for line in said.splitlines() if line.endswith(" s") or "(scale" in line]
+    limits = "limits {} s, {} MB".format(*WHOLE[scale]) if scale in WHOLE else "no limits"
+    print("\n".join(each))
+    print(f"paper all, scale {scale}: {seconds:.1f} s, peak memory of all processes {peak} MB ({limits})", flush=True)
+
+
+def _taken(parent: int) -> int:
+    """Return the memory of a process and its children in MB; what they share is counted once."""
+    total = 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            above = int((folder / "status").read_text().split("PPid:")[1].split()[0])
+            if parent in (int(folder.name), above):
+                total += int((folder / "smaps_rollup").read_text().split("Pss:")[1].split()[0])
+        except (OSError, IndexError):  # it has ended meanwhile
+            continue
+    return total // 1024
 
 
 def naive_laplace(datasets: int = 300) -> None:
@@ -69,7 +115,12 @@ def main() -> None:
     """Print everything."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=0.02)
-    scale = parser.parse_args().scale
+    parser.add_argument("--whole", metavar="SCALE", help="run the command for all vignettes at this scale, or quick")
+    arguments = parser.parse_args()
+    if arguments.whole:
+        whole(arguments.whole)
+        return
+    scale = arguments.scale
     naive_laplace()
     naive_abc()
     vignettes(scale)

@@ -182,7 +182,7 @@ def test_an_unforeseen_error_is_not_the_verdict_miscalibrated(
     def crash(*args: object, **settings: object) -> None:
         raise RuntimeError("out of cheese")
 
-    monkeypatch.setattr("ringtrue.cli.check_study", crash)
+    monkeypatch.setattr("ringtrue.judgement.judging.check", crash)
     assert _exit("check", _file(tmp_path, STUDY.format(n=3, scale=1))) == 3
     assert "out of cheese" in capsys.readouterr().err
 

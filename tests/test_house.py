@@ -14,6 +14,8 @@ from types import ModuleType
 import pytest
 
 import ringtrue as rt
+from ringtrue import cli
+from ringtrue.statistics.uniformity import TESTS
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "ringtrue"
@@ -29,12 +31,37 @@ def test_the_front_door_is_narrow() -> None:
 
 
 def test_the_export_list_is_sorted_and_what_is_imported() -> None:
-    """``__all__`` is sorted, without repeats, and equals what ``__init__`` imports by a public name."""
+    """``__all__`` is sorted, without repeats, and what ``__init__`` imports for type checkers, from the same places."""
     tree = ast.parse((SOURCE / "__init__.py").read_text("utf-8"))
-    names = [
-        alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
-    ]
-    assert rt.__all__ == sorted(set(names))
+    relative = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
+    places = {alias.name: f".{node.module}" for node in relative for alias in node.names if node.module}
+    modules = {alias.name for node in relative for alias in node.names if not node.module}
+    assert rt.__all__ == sorted({*places, *modules})
+    assert places == rt._PLACES
+
+
+def test_names_are_imported_when_they_are_asked_for() -> None:
+    """The package itself needs neither NumPy nor SciPy, knows all its names, and refuses others as modules do."""
+    code = "import sys, ringtrue; print('numpy' in sys.modules, set(ringtrue.__all__) <= set(dir(ringtrue)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
+    with pytest.raises(AttributeError, match="module 'ringtrue' has no attribute 'nothing'"):
+        _ = rt.nothing
+
+
+def test_help_needs_no_scipy() -> None:
+    """``ringtrue --help`` answers without SciPy, which takes most of the time of an import; a command needs it."""
+    call = "from ringtrue.cli import cli; cli.main({}, standalone_mode=False)"
+    code = f"import sys; {call}; print('scipy' in sys.modules)"
+    for arguments, needed in ((["--help"], "False"), (["plan", "--spread", "1.25"], "True")):
+        script = [sys.executable, "-c", code.format(arguments)]
+        done = subprocess.run(script, capture_output=True, text=True, check=True)
+        assert done.stdout.split()[-1] == needed
+
+
+def test_the_command_line_offers_every_test() -> None:
+    """Tests that the command line names without importing them are those that there are."""
+    assert list(cli.TESTS) == sorted(TESTS)
 
 
 @pytest.mark.parametrize("module", ["ringtrue", *(f"ringtrue.{name}" for name in MODULES)])

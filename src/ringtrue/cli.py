@@ -19,39 +19,37 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 
 import click
 
-from . import __version__, terminal
+from . import __version__
 from .characters import one_line, printable
 from .errors import InvalidStudy, RingtrueError, StoreError
 from .execution.progress import duration, per_time
-from .execution.runs import run
 from .execution.signals import Terminated, terminable
-from .execution.store import Standing, Store, merge, repair
-from .execution.store.directory import survey
-from .export import Origin
-from .judgement.judging import check as check_study
-from .judgement.judging import judge
-from .judgement.result import Result
-from .judgement.text import counted
-from .judgement.verdict import Verdict
-from .judgement.watching import Sight, Watch
-from .question.study import Study, at_least
-from .replicates.record import Replicates
-from .report import need_place, report
-from .report.watched import write_watched
-from .statistics.planning import plan
-from .statistics.uniformity import TESTS
 
-EXIT_CODES = {Verdict.WITHIN_TOLERANCE: 0, Verdict.MISCALIBRATED: 1, Verdict.INCONCLUSIVE: 2}
+# Commands import what they need themselves: `ringtrue --help` should not wait for SciPy.
+if TYPE_CHECKING:
+    from .execution.store import Standing, Store
+    from .judgement.result import Result
+    from .judgement.watching import Sight, Watch
+    from .question.study import Study
+    from .replicates.record import Replicates
+
+#: By the name of the verdict.
+EXIT_CODES = {"WITHIN_TOLERANCE": 0, "MISCALIBRATED": 1, "INCONCLUSIVE": 2}
 #: Neither a verdict nor click's own 2, which would read as "inconclusive".
 EXIT_ERROR = 3
 ALPHA = click.FloatRange(0, 1, min_open=True, max_open=True)
 ALPHA_OPTION = click.option("--alpha", type=ALPHA, default=0.05, show_default=True, help="Chance of a false alarm.")
+#: Those of `ringtrue.uniformity.TESTS`, which is not imported for them.
+TESTS = (
+    *("anderson_darling", "binned_chi2", "combination", "cook", "cramer_von_mises", "ecdf_gamma"),
+    *("ks", "kuiper", "mean_z", "neyman", "watson"),
+)
 TEST_OPTION = click.option(
-    "--test", type=click.Choice(sorted(TESTS)), default="combination", show_default=True, help="Uniformity test."
+    "--test", type=click.Choice(TESTS), default="combination", show_default=True, help="Uniformity test."
 )
 FORCE = click.option("--force", is_flag=True, help="Write over a page that is there.")
 #: Both set one parameter, so that the last one counts.
@@ -138,6 +136,10 @@ def check(
     With --until the number of replicates is the run's own answer, and with --max-seconds it is what there was time for:
     the verdict holds all the same. With --shard nothing is judged: merge the shares and judge the whole.
     """
+    from .execution.runs import run
+    from .judgement.judging import check as check_study
+    from .report import need_place
+
     if until is not None and n is not None:
         raise click.UsageError("--n and --until exclude each other; with --until the most replicates are --max-n.")
     if until is not None and settings["shard"] is not None:
@@ -169,6 +171,8 @@ def run_command(file: Path, n: int | None, seed: int | None, dask: str | None, *
 
     FILE is as for check. Exit code: 0 if all replicates are there, 3 if it could not be run.
     """
+    from .execution.runs import run
+
     if settings["store"] is None:
         raise click.UsageError("what is not judged must be kept; pass --store, or use check.")
     with _beside(file), contextlib.redirect_stdout(sys.stderr), _cluster(dask) as executor:
@@ -186,6 +190,10 @@ def _need_free(files: Iterable[Path], force: bool) -> None:
 
 def _answer(result: Result, form: str | None, page: Path | None = None, store: Path | str | None = None) -> NoReturn:
     """Print a result, write its page if one is wanted, and exit with its verdict's code."""
+    from .execution.store import Store
+    from .export import Origin
+    from .report import report
+
     # The answer comes before the page: a page that cannot be written must not cost it.
     click.echo(_shown(result, form))
     if page is not None:
@@ -194,7 +202,7 @@ def _answer(result: Result, form: str | None, page: Path | None = None, store: P
         report(result, page, origin=origin)
         # Not on stdout, which may be JSON for a program.
         click.echo(f"ringtrue: the report is {page}", err=True)
-    sys.exit(EXIT_CODES[result.verdict])
+    sys.exit(EXIT_CODES[result.verdict.name])
 
 
 def _shown(result: Result, form: str | None) -> str:
@@ -230,6 +238,8 @@ def _cluster(address: str | None) -> Iterator[Any]:
 @DETAILS
 def judge_command(store: Path, alpha: float, test: str, form: str | None) -> None:
     """Reach a verdict on what is in STORE, without the study's code; of a run that is going on, on what is done."""
+    from .judgement.judging import judge
+
     _answer(judge(_done(store), alpha=alpha, test=test), form)
 
 
@@ -243,6 +253,9 @@ def judge_command(store: Path, alpha: float, test: str, form: str | None) -> Non
 @DETAILS
 def report_command(store: Path, out: Path | None, alpha: float, test: str, force: bool, form: str | None) -> None:
     """Judge what is in STORE and write it up as an HTML page, and as JSON beside it; exit codes as for check."""
+    from .judgement.judging import judge
+    from .report import need_place
+
     page = out or store.with_suffix(".html")
     # Before the store is read and judged, as in `check`.
     _need_free(need_place(page), force)
@@ -251,6 +264,8 @@ def report_command(store: Path, out: Path | None, alpha: float, test: str, force
 
 def _done(store: Path) -> Replicates:
     """Return the replicates before the first missing one, and say so if there is one."""
+    from .execution.store import Store
+
     with Store.read(store) as opened:
         # Of what is done beyond a gap, quick replicates are done first: only a prefix is not selected by speed.
         done = opened.prefix()
@@ -289,6 +304,12 @@ def watch(
     judge, and 0 with --progress or after Ctrl-C. Evidence holds whenever one looks, and STORE remembers that it was
     looked at.
     """
+    from . import terminal
+    from .judgement.judging import judge
+    from .judgement.watching import Watch
+    from .report import need_place
+    from .report.watched import write_watched
+
     if page is not None:
         _need_free(need_place(page)[:1], force)
     show: Show = terminal.Screen() if page is None else partial(write_watched, path=page)
@@ -306,7 +327,7 @@ def watch(
     if seen.result is not None:
         if page is not None:
             click.echo(seen.result.sentence)
-        sys.exit(EXIT_CODES[seen.result.verdict])
+        sys.exit(EXIT_CODES[seen.result.verdict.name])
 
 
 class Show(Protocol):
@@ -318,6 +339,8 @@ class Show(Protocol):
 
 def _last_sight(watching: Watch, show: Show, pause: float | None) -> Sight:
     """Show a run until it has ended, or once if there is no pause, and return what was seen last."""
+    from .judgement.watching import Sight
+
     seen: Sight | str = "nothing was seen"
     try:
         while True:
@@ -341,6 +364,8 @@ def _last_sight(watching: Watch, show: Show, pause: float | None) -> Sight:
 @click.argument("stores", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 def merge_command(out: Path, stores: tuple[Path, ...]) -> None:
     """Put the shards STORES together in OUT, which must not exist."""
+    from .execution.store import merge
+
     merge(stores, out)
     _describe(out)
 
@@ -350,6 +375,8 @@ def merge_command(out: Path, stores: tuple[Path, ...]) -> None:
 @click.argument("out", type=click.Path(path_type=Path))
 def repair_command(store: Path, out: Path) -> None:
     """Save what can be read of a damaged STORE to OUT; the same study then computes what is missing."""
+    from .execution.store import repair
+
     click.echo(str(repair(store, out)))
 
 
@@ -369,6 +396,8 @@ def plan_command(
     until: Literal["decided"] | None,
 ) -> None:
     """Say how many replicates see an error of a given size, or how many a run takes until it is decided."""
+    from .statistics.planning import plan
+
     if until is None and (spread is None) == (bias is None):
         raise click.UsageError("give exactly one of --spread and --bias.")
     click.echo(str(plan(spread=spread, bias=bias, power=power, alpha=alpha, draws=draws, until=until)))
@@ -411,6 +440,9 @@ def paper(name: str, scale: float | None, seed: int, out: Path) -> None:
 
 
 def _describe(store: Path | str) -> None:
+    from .execution.store import Store
+    from .execution.store.directory import survey
+
     with Store.read(store) as opened:
         # The files of a directory are copied to be one: when they were written, they say themselves.
         state = survey(Path(store)).standing if Path(store).is_dir() else opened.progress()
@@ -419,6 +451,8 @@ def _describe(store: Path | str) -> None:
 
 def described(store: Store, state: Standing) -> str:
     """Say how far a stored run is, in a few lines."""
+    from .judgement.text import counted
+
     lines = [f"{store.path}: {state.done} of {state.n} replicates, {state.failed} failed"]
     if state.rate:
         left = f", {duration(state.left)} to go at that rate" if state.left else ""
@@ -449,6 +483,8 @@ def _beside(file: Path) -> Iterator[None]:
 
 def load_study(file: Path, *, n: int | None = None, seed: int | None = None) -> tuple[Study, int]:
     """Read a study and its number of replicates from a Python file, with a seed and a number of the caller's."""
+    from .question.study import Study, at_least
+
     try:
         # Not as __main__, so that what a file does when it is a script is not done here.
         names = runpy.run_path(str(file))

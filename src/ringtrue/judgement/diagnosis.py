@@ -365,15 +365,19 @@ def _wild(column: Column, values: NDArray[Any], chance: float) -> NDArray[np.boo
     """Return which replicates miss by far: first of a fit that they do not move, then of the fit of the others."""
     draws, n = column.draws, values.size
     robust = effects.moment_spread_and_bias(values if draws else column.u, draws=draws)
-    score = values if draws is None else _score_of(column.misses, draws)
-    extreme = np.ones(n, bool)
-    if draws is not None:
-        extreme = ((values == 0) | (values == draws)) & (np.abs(column.misses) >= _FAR)
-    wild = extreme & _beyond(score, robust.spread, robust.bias, chance / n)
+    if draws is None:
+        extreme, score = np.arange(n), values
+    else:
+        # Of few replicates: Student's law of all of them would take longer than all tests.
+        extreme = np.flatnonzero(((values == 0) | (values == draws)) & (np.abs(column.misses) >= _FAR))
+        score = _score_of(column.misses[extreme], draws)
+    wild = np.zeros(n, bool)
+    wild[extreme] = _beyond(score, robust.spread, robust.bias, chance / n)
     if not 0 < wild.sum() <= _SHARE * n:
         return wild
     rest = effects.spread_and_bias(values[~wild], draws=draws)
-    return wild | (extreme & _beyond(score, rest.spread.estimate, rest.bias.estimate, _LESS_RARE / n))
+    wild[extreme] |= _beyond(score, rest.spread.estimate, rest.bias.estimate, _LESS_RARE / n)
+    return wild
 
 
 def _beyond(score: Floats, spread: float, bias: float, chance: float) -> NDArray[np.bool_]:

@@ -491,7 +491,8 @@ def _kurtosis(column: Column) -> float:
     z = column.scores
     if z.size < _FEWEST or not np.abs(z).max() < HUGE or not z.std() > 0:
         return 0.0
-    return float(np.mean(((z - z.mean()) / z.std()) ** 4))
+    # Powers of arrays other than squares are many times slower.
+    return float(np.mean(np.square(np.square((z - z.mean()) / z.std()))))
 
 
 def _every_size(column: Column, confidence: float) -> list[Interval]:

@@ -154,7 +154,8 @@ def _matrices(sums: Floats, left: Ints, right: Ints) -> Floats:
 
 
 def _as_rows(averages: ArrayLike, controls: ArrayLike) -> tuple[Floats, Floats]:
-    a, c = np.asarray(averages, float), np.asarray(controls, float)
+    # Column by column in memory: sums over rows of two numbers are several times slower.
+    a, c = np.asarray(averages, float, order="F"), np.asarray(controls, float, order="F")
     if a.ndim != 2 or a.shape != c.shape or not a.shape[1] or len(a) < max(FEWEST, PER_FEATURE * a.shape[1]):
         raise ValueError(
             f"averages and controls must have one shape (n, p) with at least {FEWEST} rows, and {PER_FEATURE} per "

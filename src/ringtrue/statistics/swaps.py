@@ -119,6 +119,13 @@ def pooled_scores(*members: ArrayLike) -> list[Floats]:
 
 
 def _scores(values: Floats) -> Floats:
+    order = np.argsort(values)
+    ordered = values[order]
+    # Without ties ranks are places in the order, which takes half the time; nan is not even equal to itself.
+    if (ordered[1:] > ordered[:-1]).all():
+        scores = np.empty(len(values))
+        scores[order] = ndtri(np.arange(1.0, len(values) + 1) / (len(values) + 1))
+        return scores
     _, place, many = np.unique(values, return_inverse=True, return_counts=True)
     middle = np.cumsum(many) - (many - 1) / 2  # of ranks from 1
     found: Floats = ndtri(middle / (len(values) + 1))[place.ravel()]

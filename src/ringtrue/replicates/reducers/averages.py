@@ -93,7 +93,9 @@ class _Placed:
     def __call__(self, values: Floats) -> Floats:
         if self.law is not None:
             lower = self.law.cdf(values)
-            return np.asarray(lower + (self.law.cdf_left(values) if self.law.atoms else lower) - 1)
+            if self.law.atoms:
+                return np.asarray(lower + self.law.cdf_left(values) - 1)
+            return np.asarray(2 * lower - 1)
         high, low = (np.searchsorted(self.sample, values, side) for side in ("right", "left"))
         # A value that is not a number would come last; it is to stay what it is.
         return np.where(np.isnan(values), np.nan, (high + low) / len(self.sample) - 1)

@@ -255,7 +255,7 @@ def _scaled(confidence: float, truth: ArrayLike, other: ArrayLike) -> tuple[Floa
 def _mean_distances(x: Floats) -> Floats:
     """Return for each x its mean distance to the others, by sorting."""
     n = x.size
-    order = np.argsort(x, kind="stable")
+    order = np.argsort(x)  # of equal ones any: their sums are the same
     ordered = x[order] - x.mean()  # sums of large offsets would cancel
     before = np.cumsum(ordered) - ordered
     total = float(ordered.sum())
