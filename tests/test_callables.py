@@ -1,7 +1,7 @@
 """Reading a user's signature: what is called with what."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from typing import Any, Literal
 
 import numpy as np
@@ -90,3 +90,18 @@ def test_what_cannot_be_called_is_refused_with_its_arguments() -> None:
     """The message says what the function should take, and what arrived instead."""
     with pytest.raises(InvalidStudy, match=r"a function of \(belief, y\) or \(belief, y, rng\), but int arrived"):
         called(3, ("belief", "y"), "the procedure")
+
+
+def test_a_decorated_function_is_handed_rng_by_name() -> None:
+    """Its signature is that of the function inside, and the wrapper may take keywords only."""
+
+    def model(theta: float, rng: Any) -> Any:
+        return theta, rng
+
+    @wraps(model)
+    def wrapper(theta: float, **named: Any) -> Any:
+        return model(theta, **named)
+
+    call, uses = with_optional(wrapper, 1, "rng", what="the model")
+    assert (call(1.0, "stream"), uses) == ((1.0, "stream"), True)
+    assert with_optional(model, 1, "rng", what="the model")[0] is model

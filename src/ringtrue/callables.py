@@ -88,7 +88,9 @@ def _choose(function: Any, required: int, optional: str, named: Any) -> tuple[Ca
     if named is None:
         return _without(function, required), False
     place = _place(function, named)
-    if place == required and named.kind is named.POSITIONAL_OR_KEYWORD:
+    # A decorated function has the signature of the one inside, and may take the name alone.
+    plain = inspect.isfunction(function) and not hasattr(function, "__wrapped__")
+    if plain and place == required and named.kind is named.POSITIONAL_OR_KEYWORD:
         return function, True
     if place < required:  # f(rng, theta): handing it over by name would leave theta in its place
         return lambda *arguments: function(*arguments[:place], arguments[required], *arguments[place:required]), True
