@@ -6,7 +6,6 @@ quick look of ``make demo``, and measures time and memory of all its processes; 
 """
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
@@ -48,19 +47,17 @@ WHOLE = {"1": (300, 1000), "quick": (45, 1000)}
 
 def whole(scale: str) -> None:
     """Run all vignettes as a user does, in a process of its own, and watch it and its children."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as log:
         options = [] if scale == "quick" else ["--scale", scale]
         command = [sys.executable, "-m", "ringtrue", "paper", "all", "--out", folder, *options]
         start, peak = time.perf_counter(), 0
-        running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        os.set_blocking(running.stdout.fileno(), False)  # type: ignore[union-attr]
-        said = ""
-        while running.poll() is None:
-            said += running.stdout.read() or ""  # type: ignore[union-attr]
-            peak = max(peak, _taken(running.pid))
-            time.sleep(0.2)
-        said += running.stdout.read() or ""  # type: ignore[union-attr]
+        with subprocess.Popen(command, stdout=log) as running:
+            while running.poll() is None:
+                peak = max(peak, _taken(running.pid))
+                time.sleep(0.2)
         seconds = time.perf_counter() - start
+        log.seek(0)
+        said = log.read()
     if running.returncode:
         raise SystemExit(f"ringtrue paper all ended with {running.returncode}")
     each = [line for line in said.splitlines() if line.endswith(" s") or "(scale" in line]

@@ -8,6 +8,7 @@ hundred thousand.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,14 @@ from ringtrue.procedures import DataAgnostic, Inflated, Mirrored, NormalMean
 
 from .rows import Data, Progress, Row, chosen, needed_by_ks, p_text
 from .style import COLOURS, NULL, Axes, Figure, footnote, legend_above, sheet
+from .workers import outcomes
 
 TITLE = "Illustrations: Bayes, data-agnostic, mirror Bayes, too narrow and too wide"
 QUICK = 0.1
 #: Realisations per procedure at scale 1.
 REALISATIONS = 100_000
+#: Fewer are not worth a second process.
+_WORTH = 50_000
 BELIEF = rt.Normal(0.0, 1.0)
 #: name: procedure, slope a and variance v of its output N(a y, v)
 PROCEDURES: dict[str, tuple[Any, float, float]] = {
@@ -78,7 +82,9 @@ def closed_form(a: float, v: float) -> dict[str, float]:
 def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> Data:
     """Run the five procedures on the same data."""
     n = max(round(REALISATIONS * scale), 100)
-    rows, panels = zip(*(_one(name, n, seed) for name in progress(list(PROCEDURES))), strict=True)
+    rows, panels = zip(
+        *outcomes(partial(_one, n=n, seed=seed), list(PROCEDURES), progress, worth=n >= _WORTH), strict=True
+    )
     settings = {"n": n, "seed": seed, "scale": scale, "bins": _BINS, "band": _histogram_band(n)}
     return {"settings": settings, "rows": list(rows), "panels": list(panels)}
 

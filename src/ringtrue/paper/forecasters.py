@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,14 @@ from ringtrue.values import Floats
 from .examples import scale_distance
 from .rows import Data, Progress, Row, p_text
 from .style import COLOURS, NULL, Axes, Figure, footnote, sheet
+from .workers import outcomes
 
 TITLE = "Four forecasters: what a footnote has the wrong way round"
 QUICK = 0.1
 #: Realisations per forecaster at scale 1.
 REALISATIONS = 100_000
+#: Fewer are not worth a second process.
+_WORTH = 50_000
 BELIEF = rt.Normal(0.0, math.sqrt(2))
 FORECASTERS: Mapping[str, Callable[[Any, Any], Any]] = {
     "ideal": lambda belief, y: rt.Normal(y["mu"], np.ones(len(y["mu"]))),
@@ -72,7 +76,9 @@ def known() -> dict[str, tuple[float, float]]:
 def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> Data:
     """Run the four forecasters on the same data."""
     n = max(round(REALISATIONS * scale), 100)
-    rows, panels = zip(*(_one(name, n, seed) for name in progress(list(FORECASTERS))), strict=True)
+    rows, panels = zip(
+        *outcomes(partial(_one, n=n, seed=seed), list(FORECASTERS), progress, worth=n >= _WORTH), strict=True
+    )
     return {"settings": {"n": n, "seed": seed, "scale": scale}, "rows": list(rows), "panels": list(panels)}
 
 

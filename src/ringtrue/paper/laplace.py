@@ -74,7 +74,10 @@ def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> D
     n, started = max(round(REALISATIONS * scale), 100), time.perf_counter()
     settings = list(dict.fromkeys(SERIES["nu"] + SERIES["N"]))
     # A seed for each, or all statistics would err in the same direction.
-    tasks = [(*key, n, 1000 * seed + k) for k, key in enumerate(settings)]
+    seeds = {key: 1000 * seed + k for k, key in enumerate(settings)}
+    # The longest first, so that the processes end together.
+    settings.sort(key=lambda key: -key[1])
+    tasks = [(*key, n, seeds[key]) for key in settings]
     found = dict(zip(settings, outcomes(_judged, tasks, progress, worth=n >= _WORTH), strict=True))
     rows = [{"setting": series, **row} for series, keys in SERIES.items() for key in keys for row in found[key]]
     info = {"n": n, "seed": seed, "scale": scale, "critical": critical(n), "seconds": time.perf_counter() - started}

@@ -24,11 +24,14 @@ from ringtrue.values import Floats
 from .examples import scale_distance
 from .rows import Data, Progress, Row, chosen, needed_by_ks, p_text
 from .style import COLOURS, NULL, STYLES, Axes, Figure, footnote, legend_above, sheet
+from .workers import outcomes
 
 TITLE = "Richardson's iteration: calibrated for linear test functions only"
 QUICK = 0.1
 #: Realisations per step size at scale 1; the paper has no experiment here.
 REALISATIONS = 100_000
+#: Fewer are not worth a second process.
+_WORTH = 50_000
 #: Values of g = 1 - eps A: a good step, one that is too short, and one that overshoots.
 FACTORS = (0.5, 0.9, -0.5)
 KINDS = ("theta", "theta^2", "theta^3 - 3 theta", "weak")
@@ -135,8 +138,8 @@ def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> D
     """Run the iteration for three step sizes: distances and curves of three test functions and of the weak test."""
     n = max(round(REALISATIONS * scale), 100)
     rows, curves = [], []
-    for i, factor in progress(list(enumerate(FACTORS))):
-        found, drawn = _one(factor, n, seed + i)
+    tasks = [(factor, n, seed + i) for i, factor in enumerate(FACTORS)]
+    for found, drawn in outcomes(_one, tasks, progress, worth=n >= _WORTH):
         rows += found
         curves += drawn
     band = rt.uniformity.band(n)
@@ -144,7 +147,8 @@ def make(*, scale: float = QUICK, seed: int = 0, progress: Progress = iter) -> D
     return {"settings": {"n": n, "seed": seed, "scale": scale}, "rows": rows, "curves": curves, "band": shown}
 
 
-def _one(factor: float, n: int, seed: int) -> tuple[list[Row], list[Data]]:
+def _one(task: tuple[float, int, int]) -> tuple[list[Row], list[Data]]:
+    factor, n, seed = task
     belief = Scalar(rt.Normal(0.0, 1.0))
     study = rt.Study(belief, lambda theta: theta, OneDimensional(factor), f=FUNCTIONS, seed=seed, batch=n)
     replicates = rt.run(study, n=n, progress="off")

@@ -330,11 +330,10 @@ class _Sampler:
         """Make one proposal for each entry of ``who``, in order; return those accepted, and their theta."""
         log_u, gap, threshold = self.maxima.draw(who, rng)
         threshold *= rng.random(len(who))
-        fine = self.best(gap) > threshold
-        who, log_u, mean, threshold = who[fine], log_u[fine], gap[fine], threshold[fine]
+        who, log_u, mean, threshold = _where(self.best(gap) > threshold, who, log_u, gap, threshold)
         squares, above, summaries = np.zeros(len(who)), self.model.size, 1
         for j, orders, weights in self.chain[1:]:
-            gap = self.observed[who, j]
+            gap = self.observed[:, j].take(who)
             for order, weight in zip(orders, weights, strict=True):
                 log_u = log_u - _log_ratio(order, above, len(who), rng)
                 gap -= weight * self.residual(special.ndtri(np.exp(log_u)))
@@ -344,11 +343,10 @@ class _Sampler:
             mean = mean + (gap - mean) / (summaries + 1)
             summaries += 1
             fine = squares < self.tolerance**2
-            who, log_u, mean = who[fine], log_u[fine], mean[fine]
-            squares, threshold = squares[fine], threshold[fine]
+            who, log_u, mean, squares, threshold = _where(fine, who, log_u, mean, squares, threshold)
         half = np.sqrt((self.tolerance**2 - squares) / summaries)
-        fine = _interval(np.abs(mean), half) > threshold
-        return who[fine], _truncated(mean[fine], half[fine], rng)
+        who, mean, half = _where(_interval(np.abs(mean), half) > threshold, who, mean, half)
+        return who, _truncated(mean, half, rng)
 
 
 class _Maxima:
@@ -434,6 +432,12 @@ class _Places:
         place = np.clip(np.rint(np.arcsinh(x) * self.scale), -(self.many // 2), self.many // 2)
         place = place.astype(np.int64) + (self.many // 2 + 1)
         return np.asarray(np.where(np.isinf(x), np.where(x < 0, 0, self.many + 1), place))
+
+
+def _where(fine: Any, *arrays: Any) -> list[Any]:
+    """Return the entries of arrays for which something holds; by their numbers, which is faster than by truths."""
+    places = np.flatnonzero(fine)
+    return [array.take(places) for array in arrays]
 
 
 def _interval(distance: ArrayLike, half: ArrayLike) -> Floats:
