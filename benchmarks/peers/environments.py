@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -46,10 +47,13 @@ ENVIRONMENTS = (
 
 
 def interpreter(candidates: tuple[str, ...]) -> str:
-    """Return the first of these that runs, or this one."""
+    """Return the first of these that runs, also one of pyenv's that is not switched on, or this one."""
+    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     for name in candidates:
-        if shutil.which(name) and subprocess.run([name, "--version"], capture_output=True, check=False).returncode == 0:
-            return name
+        hidden = sorted(versions.glob(f"{name.removeprefix('python')}.*/bin/python"))
+        for command in (shutil.which(name), *map(str, hidden)):
+            if command and subprocess.run([command, "--version"], capture_output=True, check=False).returncode == 0:
+                return command
     return sys.executable
 
 
