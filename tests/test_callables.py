@@ -70,11 +70,17 @@ def test_any_number_of_arguments(variadic: Literal["with", "without"], returned:
 
 @pytest.mark.parametrize(
     ("function", "taken"),
-    [(lambda: 0.0, 0), (lambda a, b, c: 0.0, 3), (lambda a, b, rng: 0.0, 3), (lambda rng: 0.0, 1)],
+    [
+        (lambda: 0.0, "0"),
+        (lambda a, b, c: 0.0, "3"),
+        (lambda a, b, rng: 0.0, "2 beside rng"),
+        (lambda rng: 0.0, "0 beside rng"),
+    ],
 )
-def test_signatures_that_cannot_be_called_are_refused(function: Callable[..., Any], taken: int) -> None:
+def test_signatures_that_cannot_be_called_are_refused(function: Callable[..., Any], taken: str) -> None:
     """The message says whose function it is, what it takes, what it should, and what to do."""
-    with pytest.raises(InvalidStudy, match=rf"the model must take 1 or 2 .* takes {taken}; wrap it in a lambda"):
+    words = rf"the model must take 1 positional argument, or 1 and rng, .* takes {taken}; is it in its place\? .* wrap"
+    with pytest.raises(InvalidStudy, match=words):
         with_optional(function, 1, "rng", what="the model")
 
 

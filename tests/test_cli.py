@@ -164,6 +164,16 @@ BROKEN = {
 }
 
 
+def test_a_file_that_is_no_python_is_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table of draws is not executed, whatever is in it; the sentence names the function that takes draws."""
+    for name in ("draws.csv", "draws"):
+        file, trace = tmp_path / name, tmp_path / "was-run"
+        file.write_text(f"open({str(trace)!r}, 'w')", "utf-8")
+        assert _exit("check", str(file)) == 3
+        assert "check_draws(theta, draws)" in capsys.readouterr().err
+        assert not trace.exists()
+
+
 @pytest.mark.parametrize("text", [pytest.param(*row, id=key) for key, row in ((k, (v,)) for k, v in BROKEN.items())])
 def test_what_cannot_be_run_is_three(text: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever is wrong with the file, the exit code is 3 and stderr has one sentence, not a traceback."""

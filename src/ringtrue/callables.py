@@ -78,9 +78,10 @@ def with_optional(
         return function, True
     if named is None and wanted <= required <= len(positional):
         return _without(function, required), False
+    taken = wanted if named is None else f"{wanted} beside {optional}"
     raise InvalidStudy(
-        f"{what} must take {required} or {required + 1} positional arguments, but {function!r} takes "
-        f"{wanted + (named is not None)}; wrap it in a lambda."
+        f"{what} must take {required} positional argument{'s' * (required != 1)}, or {required} and {optional}, but "
+        f"{function!r} takes {taken}; is it in its place? If so, wrap it in a lambda."
     )
 
 

@@ -485,6 +485,11 @@ def load_study(file: Path, *, n: int | None = None, seed: int | None = None) -> 
     """Read a study and its number of replicates from a Python file, with a seed and a number of the caller's."""
     from .question.study import Study, at_least
 
+    if file.suffix != ".py":  # what is in a file of another kind is not meant to be run
+        raise InvalidStudy(
+            f"a study is a Python file, whose name ends in .py, but {file} arrived; truths and draws that are in a "
+            f"file are read in Python and checked by ringtrue.check_draws(theta, draws)."
+        )
     try:
         # Not as __main__, so that what a file does when it is a script is not done here.
         names = runpy.run_path(str(file))

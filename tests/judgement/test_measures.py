@@ -375,6 +375,14 @@ def test_a_useless_procedure_is_flagged_in_the_result() -> None:
     json.dumps(result.to_dict(), allow_nan=False)
 
 
+def test_an_output_that_is_worse_than_the_belief_is_said_to_be() -> None:
+    """Outputs four times as wide as the belief do not only say nothing; those of the belief itself are not blamed."""
+    theta = np.random.default_rng(0).standard_normal(2000)
+    wide, same = (rt.check_draws(theta, sd * np.random.default_rng(1).standard_normal((2000, 99))) for sd in (4, 1))
+    assert any("predicts the truth worse than the belief does (skill -" in note for note in wide.notes)
+    assert not any("worse than" in note for note in same.notes)
+
+
 def test_a_useful_procedure_is_not_flagged() -> None:
     """Bayes has skill, whose row has an interval at level 1 - alpha of its own."""
     result = rt.judge(normal_run(1.0, 1000), alpha=0.01)

@@ -342,8 +342,8 @@ def test_test_function_that_is_not_finite_is_refused() -> None:
         ([lambda theta: theta, lambda theta: theta**2], ("different names", "<lambda>", "dict")),
         ([rt.identity, rt.Coordinate()], ("different names", "theta", "dict")),
         ({1: lambda theta: theta, "1": lambda theta: theta**2}, ("different names", "'1'")),
-        (lambda: 0.0, ("1 or 2", "takes 0", "wrap")),
-        (lambda a, b, c: 0.0, ("1 or 2", "takes 3", "wrap")),
+        (lambda: 0.0, ("1 and", "takes 0", "wrap")),
+        (lambda a, b, c: 0.0, ("1 and", "takes 3", "wrap")),
         (rt.BestOf([]), ("at least one", "none")),
         (rt.LogDensity(), ("log_density", "Draws", "another")),
         (rt.Coordinate(index=(3,)), (r"theta\[3\]", "shape|axis|index")),
@@ -608,12 +608,16 @@ def test_rng_as_keyword_only_works() -> None:
     ("parts", "patterns"),
     [
         ({"model": 3}, ("model must be a function", "theta", "int")),
-        ({"model": lambda: 0}, ("the model", "1 or 2", "takes 0", "wrap")),
-        ({"model": lambda a, b, c: 0}, ("the model", "1 or 2", "takes 3", "wrap")),
-        ({"procedure": None}, ("belief, a model and a procedure", "came without a procedure")),
+        ({"model": lambda: 0}, ("the model", "1 and rng", "takes 0", "wrap")),
+        ({"model": lambda a, b, c: 0}, ("the model", "1 and rng", "takes 3", "wrap")),
+        (
+            {"procedure": None},
+            ("belief, a model and a procedure", "came without a procedure", r"adapters\.pymc\(model\)"),
+        ),
         ({"procedure": 3}, (r"procedure must be a function of \(belief, y\) or \(belief, y, rng\)", "int")),
-        ({"procedure": lambda y: 0}, ("the procedure", "2 or 3", "takes 1", "wrap")),
-        ({"procedure": lambda a, b, c, d: 0}, ("the procedure", "2 or 3", "takes 4", "wrap")),
+        ({"procedure": lambda theta, rng: 0}, ("the procedure", "2 and rng", "takes 1 beside rng", "in its place")),
+        ({"procedure": lambda y: 0}, ("the procedure", "2 and rng", "takes 1", "wrap")),
+        ({"procedure": lambda a, b, c, d: 0}, ("the procedure", "2 and rng", "takes 4", "wrap")),
     ],
 )
 def test_functions_of_the_wrong_number_of_arguments_are_refused(parts: Any, patterns: tuple[str, ...]) -> None:

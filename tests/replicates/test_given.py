@@ -197,17 +197,17 @@ def test_the_default_family_leaves_out_what_is_constant() -> None:
 
 def _shapes() -> list[tuple[str, Callable[[Any, Any], tuple[Any, Any]], tuple[str, ...]]]:
     return [
-        ("draws first", lambda t, d: (t, d.T), (r"\(60, 'M'\)", r"\(19, 60\)", "swapaxes")),
+        ("draws first", lambda t, d: (t, d.T), (r"\(60, M\)", r"\(19, 60\)", "swapaxes")),
         ("draws first, 2-d", lambda t, d: (np.c_[t, t], np.stack([d, d], -1).swapaxes(0, 1)), ("swapaxes",)),
         ("draws last", lambda t, d: (np.c_[t, t], np.stack([d, d], 1)), (r"\(60, 2, 19\)", "swapaxes|moveaxis")),
         ("one axis more", lambda t, d: (t, d[..., None]), (r"\(60, 19, 1\)", r"\[\.\.\., 0\]|squeeze|reshape")),
         ("one axis less", lambda t, d: (t[:, None], d), (r"\(60, 19\)", r"\[\.\.\., None\]|squeeze|reshape|ravel")),
         ("chains", lambda t, d: (t, np.stack([d, d], 1)), (r"\(60, 2, 19\)", "axis 1 is the chain", "chains=2")),
-        ("other d", lambda t, d: (np.c_[t, t], np.stack([d, d, d], -1)), (r"'M', 2\)", r"\(60, 19, 3\)")),
-        ("swapped", lambda t, d: (d, t), ("theta", r"\(60, 19\)", r"\(60,\)")),
-        ("no draws", lambda t, d: (t, d[:, :0]), (r"\(60, 'M'\)", r"\(60, 0\)")),
+        ("other d", lambda t, d: (np.c_[t, t], np.stack([d, d, d], -1)), (r"M, 2\)", r"\(60, 19, 3\)")),
+        ("swapped", lambda t, d: (d, t), ("theta", r"\(60, 19\)", r"\(60,\)", "in each other's place")),
+        ("no draws", lambda t, d: (t, d[:, :0]), (r"\(60, M\)", r"\(60, 0\)")),
         ("no replicates", lambda t, d: (t[:0], d[:0]), ("at least one replicate", "0")),
-        ("other n", lambda t, d: (t[:-1], d), (r"\(59, 'M'\)", r"\(60, 19\)")),
+        ("other n", lambda t, d: (t[:-1], d), (r"\(59, M\)", r"\(60, 19\)")),
     ]
 
 

@@ -73,6 +73,10 @@ def pymc(
         transforms that cut the prior, missing values.
     """
     need("pymc", "pymc")
+    import pymc as pm
+
+    if not isinstance(model, pm.Model):
+        raise InvalidStudy(f"a pymc.Model is needed, but {type(model).__name__} arrived.")
     chosen = tuple(observed or (rv.name for rv in model.observed_RVs))
     asked = tuple(names or (rv.name for rv in model.free_RVs))
     fit = Fit(sampler, draws, tune, chains, dict(options))

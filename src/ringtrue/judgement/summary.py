@@ -115,7 +115,7 @@ def outcome_lines(measures: Iterable[Interval], tolerance: Tolerance, alpha: flo
 
 def _key(alpha: float, looks: str = "") -> str:
     sure = f"{100 * (1 - alpha):g} % intervals, all together{looks}"
-    return f"! outside, ? open, no mark: in tolerance, each alone. {sure}."
+    return f"! outside, ? open, no mark: in tolerance, each by a narrower interval of its own. {sure}."
 
 
 def _lines(

@@ -484,7 +484,8 @@ def as_study(question: Any, model: Any = None, procedure: Any = None, **settings
     if model is None or procedure is None:
         raise InvalidStudy(
             f"a Study, or a belief, a model and a procedure are needed, but {type(question).__name__} came without "
-            f"{'a model' if model is None else 'a procedure'}."
+            f"{'a model' if model is None else 'a procedure'}; models of PyMC, NumPyro, Stan and others become a Study "
+            f"by a function of ringtrue.adapters, such as adapters.pymc(model)."
         )
     return Study(question, model, procedure, **settings)
 

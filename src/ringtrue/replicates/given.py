@@ -440,7 +440,8 @@ def _fit(truth: Any, draws: Any, n: int) -> int:
         return _fit_ragged(truth, draws, n)
     if draws.ndim != truth.ndim + 1 or draws.shape[:1] + draws.shape[2:] != truth.shape or draws.shape[1] == 0:
         raise InvalidStudy(
-            f"draws must have shape (n, M, ...) = {(n, 'M', *truth.shape[1:])} to match theta of shape {truth.shape}, "
+            f"draws must have shape ({', '.join(map(str, (n, 'M', *truth.shape[1:])))}) to match theta of shape "
+            f"{truth.shape}, M draws for each of {n} replicates, "
             f"but {draws.shape} arrived{_hint(truth.shape, draws.shape)}."
         )
     return int(draws.shape[1])
@@ -449,6 +450,8 @@ def _fit(truth: Any, draws: Any, n: int) -> int:
 def _hint(truth: tuple[int, ...], draws: tuple[int, ...]) -> str:
     """Guess the mistake from the shapes."""
     n, own = truth[0], truth[1:]
+    if len(truth) > len(draws) and truth[:1] + truth[2:] == draws:
+        return "; are theta and draws in each other's place?"
     if draws[1:] == (n, *own) or draws[1:2] == (n,):
         return "; if draws came first, pass np.swapaxes(draws, 0, 1)"
     if own and draws[:-1] == truth:

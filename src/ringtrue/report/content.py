@@ -168,10 +168,13 @@ def _mends(result: Result) -> Iterator[str]:
     measures = by_function(result.measures)
     correlations = list(_correlations(result))
     yield from correlations
-    # A wrong correlation shows in the sum of all entries, which has nothing of its own to correct then.
-    skipped = ADDED if correlations else ()
-    names = {k: one.name for k in ranked(result) if (one := result.replicates.functions[k]).kind not in skipped}
-    mends = [line for k, name in names.items() for line in _mend(result, k, measures.get(name, {}))]
+    added: list[str] = []
+    own: list[str] = []
+    for k in ranked(result):
+        one = result.replicates.functions[k]
+        (added if one.kind in ADDED else own).extend(_mend(result, k, measures.get(one.name, {})))
+    # What is added shows errors of entries and of their correlations too, and has nothing of its own to correct then.
+    mends = own or ([] if correlations else added)
     yield from mends[:PICTURED]
     if len(mends) > PICTURED:
         yield f"{len(mends) - PICTURED} further corrections are in the table of measures."

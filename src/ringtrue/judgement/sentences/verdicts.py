@@ -183,12 +183,15 @@ def useless(use: Mapping[str, Sequence[Interval]], replicates: Replicates) -> li
     replicates
         What was judged.
     """
-    return [
-        f"{name}: the output hardly depends on the data (skill {number(skill.estimate)}, contraction "
-        f"{number(contraction.estimate)}): calibrated or not, it says no more than {known_before(replicates)}."
-        for name, (contraction, skill) in use.items()
-        if says_nothing((contraction, skill))
-    ]
+    before = known_before(replicates)
+
+    def said(contraction: Interval, skill: Interval) -> str:
+        sizes = f"(skill {number(skill.estimate)}, contraction {number(contraction.estimate)})"
+        if skill.high < 0:
+            return f"the output predicts the truth worse than {before} does {sizes}."
+        return f"the output hardly depends on the data {sizes}: calibrated or not, it says no more than {before}."
+
+    return [f"{name}: {said(*both)}" for name, both in use.items() if says_nothing(both)]
 
 
 def idle(findings: Findings) -> str:
