@@ -190,7 +190,8 @@ def test_what_is_seen_is_read_from_the_signature(function: Callable[..., Any], s
 
 def test_wrong_number_of_arguments_is_refused() -> None:
     """The message names the function, what it takes and what it should."""
-    with pytest.raises(InvalidStudy, match=r"test function 'f' must take 1 positional argument, or 1 and y, .* takes 0; .* wrap it"):
+    words = r"test function 'f' must take 1 positional argument, or 1 and y, .* takes 0; .* wrap it"
+    with pytest.raises(InvalidStudy, match=words):
         _ = Function(no_arguments, "f").sees
 
 
