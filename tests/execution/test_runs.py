@@ -327,6 +327,8 @@ def test_a_broken_executor_says_so() -> None:
         ({"shard": (2, 2), "store": "x.db"}, "0 <= i < k"),
         ({"shard": (0, 1000), "store": "x.db"}, "is empty"),
         ({"failures_allowed": 2}, "share between 0 and 1"),
+        ({"tag": 3}, "tag must be text, but 3 arrived; pass tag='3'"),
+        ({"retry_failures": "yes", "store": "run.db"}, "retry_failures must be True or False, but 'yes' arrived"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(options: Any, message: str) -> None:

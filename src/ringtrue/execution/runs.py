@@ -136,6 +136,10 @@ def run(
     n = at_least(1, "n", n)
     share = as_shard(shard)
     _need_options(study, n, on_failure, failures_allowed, progress, keep, store, share)
+    if not isinstance(tag, str):
+        raise InvalidStudy(f"tag must be text, but {tag!r} arrived; pass tag={str(tag)!r}.")
+    if not isinstance(retry_failures, (bool, np.bool_)):
+        raise InvalidStudy(f"retry_failures must be True or False, but {retry_failures!r} arrived.")
     if retry_failures and store is None:
         raise InvalidStudy("retry_failures= needs the file that the lost replicates are in; pass store='run.db'.")
     job = Job(study, n, keep, on_failure)
