@@ -167,8 +167,8 @@ def _weights(draws: Any, kind: str) -> Any:
     return made.get(kind, np.ones(shape) if kind == "ones" else rng.random(shape))
 
 
-#: Which of the four is called; the slow ones less often.
-TARGETS = ("check_draws",) * 6 + ("judge",) * 3 + ("compare", "report")
+#: Which of the four is called; the slow ones less often: a page takes as long as a hundred of the others.
+TARGETS = ("check_draws",) * 24 + ("judge",) * 12 + ("compare",) * 4 + ("report",)
 
 
 class Leak(AssertionError):

@@ -117,6 +117,16 @@ def test_names_of_parts_that_an_array_has_not_are_refused(target: str) -> None:
     assert fuzz.attempt(target, rng.normal(size=(5, 3)), rng.normal(size=(5, 9, 3)), asked, Path()) == "InvalidStudy"
 
 
+def test_names_of_parts_that_a_dict_has_not_are_refused_with_those_it_has() -> None:
+    """The sentence names the parts that can be asked about."""
+    rng = np.random.default_rng(0)
+    theta, draws = {"mu": rng.normal(size=5), "tau": rng.normal(size=5)}, rng.normal(size=(5, 9))
+    asked = {"f": rt.Coordinate("a b")}
+    with pytest.raises(rt.errors.InvalidStudy, match=r"the part 'a b' of theta, but theta has 'mu', 'tau'; ask about"):
+        rt.check_draws(theta, {"mu": draws, "tau": draws}, **asked)
+    assert fuzz.attempt("check_draws", theta, {"mu": draws, "tau": draws}, asked, Path()) == "InvalidStudy"
+
+
 def test_chains_without_the_names_of_truths_are_refused() -> None:
     """Named truths beside an array of chains, of as many axes as it may have."""
     rng = np.random.default_rng(0)

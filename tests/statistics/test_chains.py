@@ -237,6 +237,16 @@ def test_slow_chains_tell_no_size() -> None:
     assert (chains.coverage(still, confidence=0.9).low, chains.distance(still, confidence=0.9).high) == (0.0, 1.0)
 
 
+def test_draws_that_hardly_differ_tell_no_size() -> None:
+    """Scores of draws whose mean square is next to 0 are no unit: intervals are endless, nothing is divided by 0."""
+    differences, below = np.tile([0.1, 0.2], (9, 1)), np.zeros((9, 7))
+    for square in (0.0, 1e-12, 1e-4):
+        fit = chains.spread_and_bias(
+            Chained(differences, below, np.tile([square, square / 9], (9, 1)), 9, np.ones(2)), confidence=0.9
+        )
+        assert (fit.spread.low, fit.spread.high, fit.bias.low, fit.bias.high) == (0.0, math.inf, -math.inf, math.inf)
+
+
 def test_lost_replicates_widen_every_interval() -> None:
     """With replicates lost, intervals hold the estimates that the most extreme of them would have given."""
     found = placed(2000, 0.5, (2, 50), seed=3)

@@ -35,6 +35,8 @@ WORTH = 2.0
 _FEWEST = 4
 #: Of numerical derivatives.
 _STEP = 1e-6
+#: Of means, for the derivatives of sizes by them: far above the error of Newton's method, far below what they are.
+_SLOPE_STEP = 1e-4
 #: The nominal coverage.
 NOMINAL = 0.9
 
@@ -317,7 +319,8 @@ def spread_and_bias(chained: Chained, *, confidence: float) -> SpreadAndBias:
     mean = inputs.mean(axis=0)
     variance, bias = _fit(mean, length)
     estimate = math.sqrt(max(variance, 0.0))
-    if chained.slow or not math.isfinite(variance):
+    # Draws that hardly differ have no spread to be a unit, and no slope: the step would leave the possible squares.
+    if chained.slow or not math.isfinite(variance) or mean[2] <= 2 * _SLOPE_STEP:
         return SpreadAndBias.from_ends((estimate, 0.0, math.inf), (bias, -math.inf, math.inf))
     slopes = np.array([_slope(mean, length, place) for place in range(4)])
     influence = (inputs - mean) @ slopes
@@ -355,9 +358,8 @@ def _fit(mean: Floats, length: float) -> tuple[float, float]:
 
 def _slope(mean: Floats, length: float, place: int) -> Floats:
     """Return the derivative of squared spread and bias by one of the means."""
-    step = 1e-4
-    ends = [np.array(_fit(mean + sign * step * np.eye(4)[place], length)) for sign in (-1, 1)]
-    return np.asarray((ends[1] - ends[0]) / (2 * step))
+    ends = [np.array(_fit(mean + sign * _SLOPE_STEP * np.eye(4)[place], length)) for sign in (-1, 1)]
+    return np.asarray((ends[1] - ends[0]) / (2 * _SLOPE_STEP))
 
 
 def _scale(square: float, cut: float) -> float:
