@@ -545,7 +545,8 @@ def test_bit_flips_in_kept_draws_are_noticed_or_harmless(tmp_path: Path) -> None
     data, places = path.read_bytes(), random.Random(2)
     with Store.read(path) as store:
         original = store.draws(0, N)
-    blobs = [blob for (blob,) in sqlite3.connect(path).execute("SELECT arrays FROM draws")]
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        blobs = [blob for (blob,) in db.execute("SELECT arrays FROM draws")]
     # Numbers that are nowhere else in the file: where they are is a place in a row of draws.
     pieces = [blob[at : at + 8] for blob in blobs for at in range(len(blob) % 8, len(blob), 8)]
     starts = [data.index(piece) for piece in places.sample(pieces, 400) if data.count(piece) == 1][:100]
