@@ -170,7 +170,9 @@ def test_a_file_that_is_no_python_is_not_run(tmp_path: Path, capsys: pytest.Capt
         file, trace = tmp_path / name, tmp_path / "was-run"
         file.write_text(f"open({str(trace)!r}, 'w')", "utf-8")
         assert _exit("check", str(file)) == 3
-        assert "check_draws(theta, draws)" in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert f"ringtrue check-draws {file}" in said
+        assert "check_draws(theta, draws)" in said
         assert not trace.exists()
 
 

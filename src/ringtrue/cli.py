@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import math
 import runpy
 import signal
 import sys
@@ -51,12 +52,35 @@ TESTS = (
 TEST_OPTION = click.option(
     "--test", type=click.Choice(TESTS), default="combination", show_default=True, help="Uniformity test."
 )
+TOLERANCE_OPTION = click.option(
+    "--tolerance",
+    metavar="NAME=X",
+    multiple=True,
+    help="Error that does not matter, as spread=0.2, bias=0.1, coverage=0.05 or distance=0.05; may be repeated.",
+)
 FORCE = click.option("--force", is_flag=True, help="Write over a page that is there.")
 #: Both set one parameter, so that the last one counts.
 JSON = click.option("--json", "form", flag_value="json", help="Print the result as JSON.")
 DETAILS = click.option("--details", "form", flag_value="details", help="Print every test and measure.")
 PAGE = click.Path(dir_okay=False, path_type=Path)
+REPORT = click.option("--report", "page", type=PAGE, metavar="FILE", help="Write an HTML page, and JSON beside it.")
 STORE = click.argument("store", type=click.Path(exists=True, path_type=Path))
+
+
+def _judging(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with the tolerances that were typed as what `judge` takes."""
+    from .judgement.verdict import Tolerance
+
+    pairs = [part.partition("=") for part in settings.pop("tolerance")]
+    known = [item.name for item in fields(Tolerance)]
+    try:
+        sizes = {name: float(size) for name, _, size in pairs}
+    except ValueError:
+        sizes = {"": math.nan}
+    if not sizes.keys() <= set(known):
+        typed = " ".join("".join(pair) for pair in pairs)
+        raise click.UsageError(f"--tolerance takes NAME=X, NAME one of {', '.join(known)}, but {typed!r} arrived.")
+    return {**settings, "tolerance": Tolerance(**sizes)}
 
 
 def _as_shard(context: Any, option: Any, value: str | None) -> tuple[int, int] | str | None:
@@ -109,8 +133,9 @@ def _running(command: Any) -> Any:
 @click.option("--until", type=click.Choice(["decided"]), help="Run until there is a verdict, instead of --n.")
 @click.option("--max-n", type=click.IntRange(min=1), default=5000, show_default=True, help="The most, with --until.")
 @ALPHA_OPTION
+@TOLERANCE_OPTION
 @TEST_OPTION
-@click.option("--report", "page", type=PAGE, metavar="FILE", help="Write an HTML page, and JSON beside it.")
+@REPORT
 @FORCE
 @JSON
 @DETAILS
@@ -121,6 +146,7 @@ def check(
     max_n: int,
     seed: int | None,
     alpha: float,
+    tolerance: tuple[str, ...],
     test: str,
     dask: str | None,
     page: Path | None,
@@ -146,6 +172,7 @@ def check(
         raise click.UsageError("a share of a run does not see the others, so that --shard goes with --n only.")
     if settings["shard"] is not None and (page is not None or form == "json"):
         raise click.UsageError("a share of a run is not judged, so that --shard goes with neither --report nor --json.")
+    judging = _judging({"alpha": alpha, "tolerance": tolerance, "test": test})
     if page is not None:
         _need_free(need_place(page), force)  # no simulation is lost to a typo
     # What a study prints must not end up in the JSON.
@@ -157,11 +184,44 @@ def check(
             result = None
         else:
             stop: Any = {"until": until, "max_n": max_n} if until else {"n": many}
-            result = check_study(study, **stop, executor=executor, alpha=alpha, test=test, **settings)
+            result = check_study(study, **stop, executor=executor, **judging, **settings)
     if result is None:
         _describe(settings["store"])
         return
     _answer(result, form, page, settings["store"])
+
+
+@cli.command("check-draws")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--chains", type=click.IntRange(min=1), help="Number of Markov chains that the draws of each fit are.")
+@click.option("--iid", is_flag=True, default=None, help="Draws are independent, or their order means nothing.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of what breaks ties.")
+@click.option("--on-failure", type=click.Choice(["raise", "record"]), default="raise", show_default=True)
+@ALPHA_OPTION
+@TOLERANCE_OPTION
+@TEST_OPTION
+@REPORT
+@FORCE
+@JSON
+@DETAILS
+def check_draws_command(file: Path, page: Path | None, force: bool, form: str | None, **settings: Any) -> None:
+    """Say whether draws that exist already are calibrated: FILE holds true parameters, and draws of each fit.
+
+    FILE is an npz file with arrays `theta` (n,) or (n, d) and `draws` (n, M) or (n, M, d), the dataset first, or
+    `theta/NAME` and `draws/NAME` for every parameter; `weights` (n, M) if draws have them. Exit code: 0 within
+    tolerance, 1 miscalibrated, 2 inconclusive, 3 it could not be judged.
+    """
+    from .execution.archives import read_draws
+    from .judgement.judging import check_draws
+    from .report import need_place
+
+    if page is not None:
+        _need_free(need_place(page), force)
+    given = read_draws(file)
+    if given.unused:
+        click.echo(printable(f"ringtrue: not read, since nothing asks for it: {', '.join(given.unused)}"), err=True)
+    result = check_draws(given.theta, given.draws, weights=given.weights, **_judging(settings))
+    _answer(result, form, page)
 
 
 @cli.command("run")
@@ -233,25 +293,27 @@ def _cluster(address: str | None) -> Iterator[Any]:
 @cli.command("judge")
 @STORE
 @ALPHA_OPTION
+@TOLERANCE_OPTION
 @TEST_OPTION
 @JSON
 @DETAILS
-def judge_command(store: Path, alpha: float, test: str, form: str | None) -> None:
+def judge_command(store: Path, form: str | None, **settings: Any) -> None:
     """Reach a verdict on what is in STORE, without the study's code; of a run that is going on, on what is done."""
     from .judgement.judging import judge
 
-    _answer(judge(_done(store), alpha=alpha, test=test), form)
+    _answer(judge(_done(store), **_judging(settings)), form)
 
 
 @cli.command("report")
 @STORE
 @click.option("-o", "--out", type=PAGE, metavar="FILE", help="The page.  [default: STORE with the ending .html]")
 @ALPHA_OPTION
+@TOLERANCE_OPTION
 @TEST_OPTION
 @FORCE
 @JSON
 @DETAILS
-def report_command(store: Path, out: Path | None, alpha: float, test: str, force: bool, form: str | None) -> None:
+def report_command(store: Path, out: Path | None, force: bool, form: str | None, **settings: Any) -> None:
     """Judge what is in STORE and write it up as an HTML page, and as JSON beside it; exit codes as for check."""
     from .judgement.judging import judge
     from .report import need_place
@@ -259,7 +321,7 @@ def report_command(store: Path, out: Path | None, alpha: float, test: str, force
     page = out or store.with_suffix(".html")
     # Before the store is read and judged, as in `check`.
     _need_free(need_place(page), force)
-    _answer(judge(_done(store), alpha=alpha, test=test), form, page, store)
+    _answer(judge(_done(store), **_judging(settings)), form, page, store)
 
 
 def _done(store: Path) -> Replicates:
@@ -487,8 +549,8 @@ def load_study(file: Path, *, n: int | None = None, seed: int | None = None) -> 
 
     if file.suffix != ".py":  # what is in a file of another kind is not meant to be run
         raise InvalidStudy(
-            f"a study is a Python file, whose name ends in .py, but {file} arrived; truths and draws that are in a "
-            f"file are read in Python and checked by ringtrue.check_draws(theta, draws)."
+            f"a study is a Python file, whose name ends in .py, but {file} arrived; truths and draws in an npz file "
+            f"are checked by `ringtrue check-draws {file}`, those in other files by ringtrue.check_draws(theta, draws)."
         )
     try:
         # Not as __main__, so that what a file does when it is a script is not done here.

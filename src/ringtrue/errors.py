@@ -10,7 +10,9 @@
     │   ├── StoreMismatch  the file belongs to another study; says which field differs
     │   ├── StoreBusy      another process is writing to the file
     │   └── StoreDamaged   the file is not what was written; says which replicates, and how to repair it
-    └── Miscalibrated      an assertion about calibration did not hold (also an AssertionError)
+    └── NotWithinTolerance an assertion about calibration did not hold (also an AssertionError)
+        ├── Miscalibrated  there is evidence of an error
+        └── Inconclusive   there is none, and none that errors are small: the run could not tell
 
 Every message says what was expected, what arrived and what to do, and can be printed whatever the names in it are.
 This module knows nothing else of the package.
@@ -54,5 +56,13 @@ class StoreDamaged(StoreError):
     """The file is not what was written; the message says which replicates, and how to repair it."""
 
 
-class Miscalibrated(RingtrueError, AssertionError):
-    """An assertion about calibration did not hold."""
+class NotWithinTolerance(RingtrueError, AssertionError):
+    """An assertion about calibration did not hold; which of the two below it is says why."""
+
+
+class Miscalibrated(NotWithinTolerance):
+    """There is evidence of an error."""
+
+
+class Inconclusive(NotWithinTolerance):
+    """The run could not tell: it shows neither an error nor that errors are small. More replicates would."""

@@ -120,6 +120,8 @@ def test_the_answer_prints_and_is_plain_data() -> None:
     assert plain["verdicts"] == {"a": "WITHIN_TOLERANCE", "b": "MISCALIBRATED"}
     assert set(plain["results"]) == {"a", "b"}
     assert "2 beliefs" in repr(found)
+    with pytest.raises(rt.errors.Inconclusive, match="INCONCLUSIVE"):
+        over({"a": law(n=20)}).assert_within_tolerance()
     assert over({"a": law()}).assert_within_tolerance().assert_not_miscalibrated().worst == "a"
     for use in (list, bool):
         with pytest.raises(TypeError, match="verdict"):

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit
 
 import ringtrue as rt
-from ringtrue.errors import InvalidStudy, Miscalibrated
+from ringtrue.errors import Inconclusive, InvalidStudy, Miscalibrated
 from ringtrue.values import Floats
 
 
@@ -45,7 +45,7 @@ def test_right_probabilities_are_certified_when_there_are_enough() -> None:
     few, many = (rt.check_probabilities(*outcomes(n), alpha=1e-4 if n < 1000 else 0.01) for n in (300, 12_000))
     assert few.verdict is rt.Verdict.INCONCLUSIVE
     assert "more outcomes would certify 2.5 points" in few.sentence
-    with pytest.raises(Miscalibrated, match="INCONCLUSIVE"):
+    with pytest.raises(Inconclusive, match="INCONCLUSIVE"):
         few.assert_within_tolerance()
     assert few.assert_not_miscalibrated() is few
     # At n = 8000 and alpha = .05 all but 1 % are certified; the p-value is below .01 in 1 % of seeds, and then small.

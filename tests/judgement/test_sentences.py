@@ -22,7 +22,7 @@ from ringtrue.judgement.text import counted, format_p, number, percent
 from ringtrue.procedures import DataAgnostic, Inflated
 from ringtrue.statistics.effects import Interval
 
-from ..builders import BAYES, BELIEF, checked, complete, grid, noisy, normal, ranked, replicates, scores
+from ..builders import BAYES, BELIEF, checked, complete, grid, noisy, normal, ranked, replicates, says, scores
 
 #: What never belongs in a sentence.
 UGLY = re.compile(
@@ -147,6 +147,23 @@ def test_plain_errors_have_plain_sentences() -> None:
     both = said(1.4 * normal(400) + 1)
     assert re.search(r"is over-confident: .* \(.*\), and biased: outputs lie 1\.00 \(.*\) of their sd below", both)
     assert both.count(" is ") == 1
+
+
+def test_what_is_tolerated_is_no_error_beside_what_is_not() -> None:
+    """A bias of 0.05 sd that is evident at n = 40,000 is named as inside the tolerance, a spread likewise."""
+    narrow = said(1.4 * normal(40_000) + 0.05)
+    says(narrow, "theta is over-confident: multiply", r"; a bias of 0\.05\d? \(.*\) sd is inside the tolerance")
+    assert "biased" not in narrow
+    moved = said(1.04 * normal(40_000) + 0.5)
+    says(moved, "theta is biased: outputs lie", r"; a spread factor of 1\.04\d? \(.*\) is inside the tolerance")
+    assert "over-confident" not in moved
+
+
+def test_a_further_function_is_tagged_with_what_is_not_tolerated() -> None:
+    """Beside a bias that is outside the tolerance, a spread inside it is not what a function is off by."""
+    z = np.column_stack([3 * normal(40_000), 1.04 * normal(40_000) + 0.5, 1.05 * normal(40_000)])
+    sentence = rt.judge(scores(z, names=["a", "b", "c"])).sentence
+    says(sentence, r"\(biased, 0\.50 sd below the truth\)", r"\(over-confident, sd times 1\.05, inside the tolerance\)")
 
 
 @pytest.mark.parametrize(

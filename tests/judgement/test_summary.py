@@ -122,7 +122,7 @@ def test_an_error_of_the_weak_level_is_printed() -> None:
     """Positions are right, and draws averaged over data are three times as wide as the belief: that is said."""
     wide = 3 * np.random.default_rng(1).normal(size=(2000, 1))
     result = rt.judge(complete(2000, weak_value=wide, weak_z=wide, weak_u=special.ndtr(wide), names=["theta"]))
-    says(str(result), r"Also outside: theta: weak distance 0\.\d+ \(", r"weak < 1e-300 \(theta\)")
+    says(str(result), r"Also outside: theta: weak KS 0\.\d+ \(", r"weak < 1e-300 \(theta\)")
     assert "Also outside" not in str(rt.judge(complete(2000, names=["theta"])))
 
 
@@ -160,7 +160,7 @@ def test_labels_and_numbers_have_tables_of_their_own() -> None:
     theta = {"on": (rng.random(300) < 0.5).astype(float), "mu": rng.normal(size=300)}
     draws = {"on": (rng.random((300, 99)) < 0.5).astype(float), "mu": rng.normal(size=(300, 99))}
     text = str(rt.check_draws(theta, draws))
-    says(text, r"function +spread +bias +coverage +distance", r"function +log odds slope", r"(?m)^on +\S+ \(")
+    says(text, r"function +spread +bias +coverage +KS", r"function +log odds slope", r"(?m)^on +\S+ \(")
 
 
 def test_lost_replicates_are_printed_with_their_cause() -> None:

@@ -17,7 +17,7 @@ from ..execution.runs import run
 from ..judgement.judging import CheckSettings, judge, need_settings, split
 from ..judgement.result import Result
 from ..judgement.text import counted, format_p, table
-from ..judgement.verdict import Verdict
+from ..judgement.verdict import Verdict, need_within_tolerance
 from ..question.study import Study, StudySettings, as_study, need_known
 from ..replicates.record import Replicates
 from .shared import noted, own_store
@@ -64,9 +64,12 @@ class OverBeliefs:
         return self
 
     def assert_within_tolerance(self) -> OverBeliefs:
-        """Return the answer, or raise Miscalibrated with the sentence as message if it is not WITHIN_TOLERANCE."""
-        if self.verdict is not Verdict.WITHIN_TOLERANCE:
-            raise Miscalibrated(self.sentence)
+        """Return the answer if it is WITHIN_TOLERANCE; else raise, with the sentence as message.
+
+        What is raised is Miscalibrated if there is evidence of an error, and Inconclusive if the run could not tell;
+        both are NotWithinTolerance, and AssertionErrors.
+        """
+        need_within_tolerance(self.verdict, self.sentence)
         return self
 
     def to_dict(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..characters import one_line, printable
-from ..errors import InvalidStudy, Miscalibrated
+from ..errors import Inconclusive, InvalidStudy, Miscalibrated
 from ..question.study import Study, at_least
 from ..replicates.kernels import FRESH, KernelTrial, Moved
 from ..statistics import combining, drift, uniformity
@@ -108,9 +108,15 @@ class KernelResult:
     alpha: float
 
     def assert_nothing_found(self) -> KernelResult:
-        """Return the result, or raise Miscalibrated with the sentence if the verdict is not NOTHING_FOUND."""
-        if self.verdict is not KernelVerdict.NOTHING_FOUND:
+        """Return the result if the verdict is NOTHING_FOUND; else raise, with the sentence as message.
+
+        What is raised is Miscalibrated for a wrong kernel, and Inconclusive for one that hardly moves, which nothing
+        could be found of.
+        """
+        if self.verdict is KernelVerdict.WRONG_KERNEL:
             raise Miscalibrated(self.sentence)
+        if self.verdict is KernelVerdict.HARDLY_MOVES:
+            raise Inconclusive(self.sentence)
         return self
 
     def to_dict(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from .sentences.phrases import listed, rounded
 from .sentences.probabilities import of_probabilities, points_of
 from .summary import MORE, outcome_lines
 from .text import Text, as_row, cell, decimals, format_p, number, plain, table
-from .verdict import Tolerance, Verdict, joint_confidence
+from .verdict import Tolerance, Verdict, joint_confidence, need_within_tolerance
 
 #: What probabilities come as.
 _FORMS = "probability=, with draws=M if it is a share of M draws, or log_bayes_factor= with prior="
@@ -87,9 +87,12 @@ class ProbabilityResult:
         return self
 
     def assert_within_tolerance(self) -> ProbabilityResult:
-        """Return the result, or raise Miscalibrated with the sentence as message if it is not WITHIN_TOLERANCE."""
-        if self.verdict is not Verdict.WITHIN_TOLERANCE:
-            raise Miscalibrated(self.sentence)
+        """Return the result if it is WITHIN_TOLERANCE; else raise, with the sentence as message.
+
+        What is raised is Miscalibrated if there is evidence of an error, and Inconclusive if the run could not tell;
+        both are NotWithinTolerance, and AssertionErrors.
+        """
+        need_within_tolerance(self.verdict, self.sentence)
         return self
 
     def plot(self) -> Any:

@@ -23,7 +23,7 @@ from .levels import Evidence, TestRow
 from .looks import Look
 from .summary import MORE, summary
 from .text import Text, as_row, cell, counted, decimals, format_p, near, number, plain, table
-from .verdict import Tolerance, Verdict
+from .verdict import Tolerance, Verdict, need_within_tolerance
 
 
 @dataclass(frozen=True)
@@ -234,12 +234,12 @@ class Result:
         return self
 
     def assert_within_tolerance(self) -> Result:
-        """Return the result, or raise Miscalibrated with the sentence as message if it is not WITHIN_TOLERANCE.
+        """Return the result if it is WITHIN_TOLERANCE; else raise, with the sentence as message.
 
-        A run that is too small to tell does not pass.
+        What is raised is Miscalibrated if there is evidence of an error, and Inconclusive if the run could not tell;
+        both are NotWithinTolerance, and AssertionErrors.
         """
-        if self.verdict is not Verdict.WITHIN_TOLERANCE:
-            raise Miscalibrated(self.sentence)
+        need_within_tolerance(self.verdict, self.sentence)
         return self
 
     # The doors to what is below: imported when they are opened, since pictures and tables are not every run's.

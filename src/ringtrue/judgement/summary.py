@@ -28,8 +28,9 @@ SHOWN = 10
 _WIDE, _NARROW = 100, 9
 #: Decimals that a line has of a size; the details have those that it deserves.
 _DIGITS = 3
-#: Sizes in a line, by the head of their column: of positions, and of the probabilities of labels.
-_POSITIONS = {"spread": "spread", "bias": "bias", "coverage": "coverage", "KS distance": "distance"}
+#: Sizes in a line, by the head of their column: of positions, and of the probabilities of labels. A test function of
+#: the default family is called "distance", so that no column is.
+_POSITIONS = {"spread": "spread", "bias": "bias", "coverage": "coverage", "KS distance": "KS"}
 _PROBABILITIES = {"log odds slope": "log odds slope", "log odds shift": "log odds shift", ERROR: ERROR}
 #: What says how far off a test function is, of its positions and of the outputs averaged over data.
 _SIZES = ("KS distance", "weak KS distance")
@@ -175,7 +176,7 @@ def _also(result: Result) -> list[str]:
     if not off:
         return []
     off.sort(key=lambda m: -_tolerances(m, result.tolerance))
-    named = [f"{m.f}: {m.name.replace('KS ', '')} {said(m)}" for m in off[:_NAMED]]
+    named = [f"{m.f}: {m.name.removesuffix(' distance')} {said(m)}" for m in off[:_NAMED]]
     rest = f"; and {counted(len(off) - _NAMED, 'other')}" if len(off) > _NAMED else ""
     return [_wrapped(f"Also outside: {'; '.join(named)}{rest}.")]
 

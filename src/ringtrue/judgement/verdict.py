@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from ..errors import InvalidStudy
+from ..errors import Inconclusive, InvalidStudy, Miscalibrated
 from ..replicates.record import Replicates
 from ..statistics import planning
 from ..statistics.effects import Interval
@@ -42,6 +42,14 @@ class Verdict(StrEnum):
     def words(self) -> str:
         """The verdict as one would write it in a sentence."""
         return self.value.lower().replace("_", " ")
+
+
+def need_within_tolerance(verdict: Verdict, sentence: str) -> None:
+    """Raise the error that goes with a verdict, unless it is a certificate."""
+    if verdict is Verdict.MISCALIBRATED:
+        raise Miscalibrated(sentence)
+    if verdict is Verdict.INCONCLUSIVE:
+        raise Inconclusive(sentence)
 
 
 @dataclass(frozen=True)

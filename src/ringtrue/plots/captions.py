@@ -145,11 +145,13 @@ def _of_diagnosis(found: Diagnosis, curve: Curve, tolerance: Tolerance, ran: Rep
     if wording.off(spread, found.kind, tolerance):
         shapes.append("U-shaped" if spread.low > 1 else "humped")
         confidence = "over-confident" if spread.low > 1 else "under-confident"
-        meanings.append(f"{confidence}, {wording.factor(spread, found, whose='the')}")
+        meanings.append(
+            f"{confidence}, {wording.factor(spread, found, whose='the')}{wording.inside(spread, tolerance)}"
+        )
     if wording.off(bias, found.kind, tolerance):
         # An interval that excludes 0 has both ends on one side, so that either tells the direction.
         shapes.append(_slope(bias.low))
-        meanings.append(f"biased, {_shift(bias)}")
+        meanings.append(f"biased, {_shift(bias)}{wording.inside(bias, tolerance)}")
     # Infinite scores leave no estimate to judge; the bias is nan if they lie on both sides.
     if not shapes and not math.isfinite(bias.estimate):
         shapes.append("U-shaped" if math.isnan(bias.estimate) else _slope(bias.estimate))

@@ -221,10 +221,16 @@ def _mend(result: Result, k: int, about: Mapping[str, Interval]) -> Iterator[str
         yield f"Of {short(name)}, {wording.factor(spread, found, whose='their')}."
     elif spread is not None:
         why = "find the uncertainty it leaves out" if spread.low > 1 else "find the uncertainty it counts twice"
-        yield f"Multiply the sd reported for {short(name)} by {said(spread)}, or {why}."
+        yield f"Multiply the sd reported for {short(name)} by {said(spread)}, or {why}{_tolerated(spread, result)}."
     if bias is not None and math.isfinite(bias.estimate):
         way = "up" if bias.low > 0 else "down"
-        yield f"Move the outputs for {short(name)} {way} by {said(bias)} of their sd, or find what pulls them."
+        pulls = f"or find what pulls them{_tolerated(bias, result)}"
+        yield f"Move the outputs for {short(name)} {way} by {said(bias)} of their sd, {pulls}."
+
+
+def _tolerated(m: Interval, result: Result) -> str:
+    """Say of an error that may stay as it is that it may."""
+    return "; that error is inside the tolerance" if wording.inside(m, result.tolerance) else ""
 
 
 def _on_failures(replicates: Replicates) -> Iterator[str]:

@@ -20,6 +20,7 @@ from .joint import clear_errors
 from .phrases import (
     NO_FACTOR,
     factor,
+    inside,
     interval,
     listed,
     misshapen,
@@ -156,15 +157,27 @@ def _column(f: str, findings: Findings) -> Column:
 def _size_clauses(about: Mapping[str, Interval], found: Diagnosis, tolerance: Tolerance, lost: int) -> list[str]:
     """Return what spread and bias say; beside an error of shape, only if they matter."""
     spread, bias = _spread_of(about, found, lost), about.get("bias")
-    clauses = []
-    if spread is not None and off(spread, found.kind, tolerance):
-        clauses.append(f"is {_confidence(spread)}: {factor(spread, found, whose='its')}")
-    if bias is not None and off(bias, found.kind, tolerance):
-        head = "and biased" if clauses else "is biased"
-        clauses.append(f"{head}: outputs lie {interval(bias, absolute=True)} of their sd {_side(bias)} the truth")
+    spoken = [one for one in (spread, bias) if one is not None and off(one, found.kind, tolerance)]
+    # Beside an error that is not tolerated, one that is is none; alone it is what the test has seen.
+    errors = [one for one in spoken if not inside(one, tolerance)] or spoken
+    clauses = [f"{_error(one, found)}{inside(one, tolerance)}" for one in errors]
+    clauses = [f"{'and' if i else 'is'} {clause}" for i, clause in enumerate(clauses)]
+    clauses += [_tolerated(one) for one in spoken if one not in errors]
     if not clauses and bias is not None and not math.isfinite(bias.estimate):
         return [f"is {': '.join(outside(bias))}"]
     return clauses or (_by_coverage(about.get("coverage")) if lost else [])
+
+
+def _error(m: Interval, found: Diagnosis) -> str:
+    """Say of a spread or a bias what it is and what corrects it."""
+    if m.name == "spread":
+        return f"{_confidence(m)}: {factor(m, found, whose='its')}"
+    return f"biased: outputs lie {interval(m, absolute=True)} of their sd {_side(m)} the truth"
+
+
+def _tolerated(m: Interval) -> str:
+    what = f"a spread factor of {interval(m)}" if m.name == "spread" else f"a bias of {interval(m, absolute=True)} sd"
+    return f"{what} is inside the tolerance"
 
 
 def _by_coverage(coverage: Interval | None) -> list[str]:
@@ -239,13 +252,19 @@ def _tagged(f: str, findings: Findings) -> str:
     about = {m.name: m for m in findings.measures if m.f == f}
     found = diagnose(column)
     plain = found.kind == "plain"
-    spread, bias = _spread_of(about, found, column.lost), about.get("bias")
-    if plain and spread is not None and off(spread, found.kind, findings.tolerance):
-        size = found.errors if math.isfinite(found.errors) else spread.estimate
-        return f"{f} ({_confidence(spread)}, sd times {number(size)})"
-    if plain and bias is not None and off(bias, found.kind, findings.tolerance):
-        return f"{f} (biased, {number(abs(bias.estimate))} sd {_side(bias)} the truth)"
+    sizes = (_spread_of(about, found, column.lost), about.get("bias"))
+    spoken = [one for one in sizes if plain and one is not None and off(one, found.kind, findings.tolerance)]
+    if spoken:
+        first = min(spoken, key=lambda one: bool(inside(one, findings.tolerance)))  # the spread if both are errors
+        return f"{f} ({_tag(first, found)}{inside(first, findings.tolerance)})"
     return f if plain else f"{f} ({'outliers' if found.kind == 'outliers' else 'wrong shape'})"
+
+
+def _tag(m: Interval, found: Diagnosis) -> str:
+    if m.name == "spread":
+        size = found.errors if math.isfinite(found.errors) else m.estimate
+        return f"{_confidence(m)}, sd times {number(size)}"
+    return f"biased, {number(abs(m.estimate))} sd {_side(m)} the truth"
 
 
 # The other levels.

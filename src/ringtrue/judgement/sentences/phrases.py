@@ -180,9 +180,20 @@ def outside(bias: Interval) -> tuple[str, str]:
 
 def off(m: Interval, kind: Kind, tolerance: Tolerance) -> bool:
     """Whether a spread or bias is to be spoken of: its error is evident, and beside one of shape it matters."""
-    low, high = tolerance.limits(m.name, m.ideal)
     evident = not m.low <= m.ideal <= m.high
-    return evident and (kind == "plain" or not low <= m.estimate <= high)
+    return evident and (kind == "plain" or not inside(m, tolerance))
+
+
+def inside(m: Interval, tolerance: Tolerance) -> str:
+    """Return what is added to an error that is tolerated; nothing to one that is not.
+
+    Examples
+    --------
+    >>> inside(Interval("bias", 0.06, 0.02, 0.1, 0.0), Tolerance())
+    ', inside the tolerance'
+    """
+    low, high = tolerance.limits(m.name, m.ideal)
+    return ", inside the tolerance" if low <= m.estimate <= high else ""
 
 
 def reached(m: Interval) -> float:
