@@ -18,6 +18,9 @@ from ..errors import InvalidStudy
 from ..values import Floats, leading_shape, take
 from .contract import Context, Sees
 
+#: Terms of weighted sums that are held at once: more do not stay in the cache, and draws of many entries have many.
+_TERMS = 1 << 17
+
 
 @dataclass(frozen=True)
 class Coordinate:
@@ -93,6 +96,17 @@ def _contract(values: ArrayLike, weights: ArrayLike) -> Floats:
     array = np.asarray(values, float)
     if array.shape[array.ndim - w.ndim :] != w.shape:
         raise ValueError(f"weights of shape {w.shape} do not fit a parameter of shape {array.shape}")
+    lead = array.shape[: array.ndim - w.ndim]
+    if not lead or array.size <= _TERMS:
+        return _weighted(array, w)
+    found = np.empty(lead)
+    step = max(1, _TERMS * len(array) // array.size)
+    for start in range(0, len(array), step):
+        found[start : start + step] = _weighted(array[start : start + step], w)
+    return found
+
+
+def _weighted(array: Floats, w: Floats) -> Floats:
     # In C order a row is summed pairwise in the same way whether it stands alone or among others.
     with np.errstate(over="ignore", invalid="ignore"):  # a sum beyond all numbers is infinite, of both signs none
         terms = np.multiply(array, w, order="C")

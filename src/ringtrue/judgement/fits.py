@@ -365,9 +365,11 @@ def judged(ran: Replicates, *, alpha: float, tolerance: Tolerance, test: str) ->
         return Verdict.INCONCLUSIVE, 1.0
     found, _ = evidence(ran, test=test)
     verdict = decide(found, alpha, measures.judged(ran, alpha, tolerance), ran, tolerance)
-    if verdict is Verdict.WITHIN_TOLERANCE and not certain(ran, alpha=alpha, tolerance=tolerance, test=test):
-        verdict = Verdict.INCONCLUSIVE
-    return verdict, overall(found)
+    if verdict is not Verdict.WITHIN_TOLERANCE:
+        return verdict, overall(found)
+    in_doubt = any(one.voids for one in inputs.suspicions(ran))
+    certified = not in_doubt and certain(ran, alpha=alpha, tolerance=tolerance, test=test)
+    return verdict if certified else Verdict.INCONCLUSIVE, overall(found)
 
 
 def _enough(ran: Replicates) -> bool:
@@ -377,13 +379,11 @@ def _enough(ran: Replicates) -> bool:
 
 
 def certain(ran: Replicates, *, alpha: float, tolerance: Tolerance, test: str) -> bool:
-    """Whether a certificate may be given: the inputs are in order, and it holds whatever unmixed fits would be.
+    """Whether a certificate may be given where inputs are in order: it holds whatever unmixed fits would be.
 
     The test of chains holds its level whatever their autocorrelation, so that fits which did not mix may speak against
     a procedure. But they do not show how wide their outputs are, and so may not speak for it.
     """
-    if any(one.voids for one in inputs.suspicions(ran)):
-        return False
     unmixed = chains.mixing(ran).fits
     return (
         not unmixed.any()

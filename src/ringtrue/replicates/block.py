@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
+from weakref import proxy
 
 import numpy as np
 
@@ -303,7 +304,9 @@ class Together:
     """A batch of outputs in one object: its draws come from one stream, a part at a time."""
 
     def __init__(self, block: Block, output: Any) -> None:
-        self.block, self.whole = block, output
+        # A cycle of block and outputs would keep all draws until the garbage collector comes by.
+        self.block: Block = proxy(block)
+        self.whole = output
         self.kind = type(output.origin).__name__
         self.lost = output.lost
 
@@ -404,7 +407,8 @@ class OneByOne:
     in_parts = None
 
     def __init__(self, block: Block, outputs: Sequence[Any]) -> None:
-        self.block, self.members = block, outputs
+        self.block: Block = proxy(block)
+        self.members = outputs
         self.whole = stack(outputs)
         self.kind = type(outputs[0].origin).__name__
         self.lost = {j: one.lost[0] for j, one in enumerate(outputs) if 0 in one.lost}

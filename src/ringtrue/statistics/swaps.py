@@ -115,9 +115,12 @@ def pooled_scores(*members: ArrayLike) -> list[Floats]:
     ([-0.25, 0.25], [0.84, -0.84])
     """
     each = [np.asarray(one, float) for one in members]
+    sizes = [len(one) for one in each]
     # Column by column in memory, as features read them.
-    scores = np.stack([_scores(column) for column in np.ascontiguousarray(np.concatenate(each).T)]).T
-    return np.split(scores, np.cumsum([len(one) for one in each])[:-1])
+    scores = np.empty((each[0].shape[1], sum(sizes)))
+    for k, row in enumerate(scores):
+        row[:] = _scores(np.concatenate([one[:, k] for one in each]))
+    return np.split(scores.T, np.cumsum(sizes)[:-1])
 
 
 def _scores(values: Floats) -> Floats:
@@ -214,9 +217,9 @@ def _summed(x: Floats, y: Floats, chosen: list[Feature]) -> tuple[Floats, Floats
     for start in range(0, len(edges) - 1, step):
         some = edges[start : start + step + 1]
         part = slice(some[0], some[-1])
-        rows = np.stack([_feature(x[part], y[part], one) for one in chosen], axis=1)
-        groups[start : start + step] = np.add.reduceat(rows, some[:-1] - some[0], axis=0)
-        V += rows.T @ rows
+        features = np.stack([_feature(x[part], y[part], one) for one in chosen])
+        groups[start : start + step] = np.add.reduceat(features, some[:-1] - some[0], axis=1).T
+        V += features @ features.T
     return groups, V
 
 

@@ -140,10 +140,13 @@ def _largest_gap(a: Floats, b: Floats) -> int:
     n, m = len(a), len(b)
     # In integers, so that a tie with the observed gap is a tie whatever the rounding.
     g = gcd(n, m)
-    # The cdf of a exceeds that of b by most just after a point of a; among tied points the last one counts.
-    above = np.arange(1, n + 1) * (m // g) - np.searchsorted(b, a, side="right") * (n // g)
-    below = np.arange(1, m + 1) * (n // g) - np.searchsorted(a, b, side="right") * (m // g)
-    return max(int(above.max()), int(below.max()))
+    both = np.concatenate([a, b])
+    # A stable sort merges two sorted runs, which takes a third of the time of looking each up in the other.
+    order = np.argsort(both, kind="stable")
+    gaps = np.cumsum(np.where(order < n, m // g, -(n // g)))
+    pooled = both[order]
+    # Among tied points only the last one counts; behind all points there is no gap.
+    return int(np.abs(gaps[:-1][pooled[1:] != pooled[:-1]]).max(initial=0))
 
 
 def _ks_pvalue(gap: int, a: Floats, b: Floats) -> float:

@@ -58,7 +58,7 @@ def _columns(replicates: Replicates) -> tuple[Replicates, list[Column]]:
 
 
 def _swapped(columns: list[Column]) -> swaps.SwapTest:
-    truth, drawn = (np.stack([column.array(name) for column in columns], axis=1) for name in _PAIR)
+    truth, drawn = (np.stack([column.array(name) for column in columns]).T for name in _PAIR)
     # The signs are the same for every seed, as labels are.
     return combining.in_stages(lambda many: swaps.swap_test(truth, drawn, rng=labels(), flips=many))
 

@@ -22,7 +22,7 @@ from ...functions import SEVERAL, TestFunction
 from ...question.study import Question, Study
 from ...streams import Streams
 from ...values import Floats, Ints, width
-from ..averages import AVERAGES, looked_at, mean_features
+from ..averages import AVERAGES, looked_at, mean_features, parts
 from ..block import AVERAGED, Block, law_of
 from ..record import Field
 from .weak import compared_belief
@@ -51,15 +51,17 @@ class Averages:
         belief = None if compared_belief(block.question) is None else _belief(block.question)
         if belief is None or block.outputs.whole.sample is None:
             return {}
-        draws = _draws(block, belief.columns)
+        # Replicates come in their order, so that those which are kept are the first of a block.
+        few = int(np.searchsorted(block.index, _BYTES // belief.bytes))
+        if not few:
+            return {}
+        draws = [one[:, :few] for one in _draws(block, belief.columns)]
         with np.errstate(invalid="ignore"):  # lost replicates have draws that are not finite
             averages = np.concatenate([belief.features(part) for part in _parts(draws)])
-            controls = belief.features([block.truths[k][:, None] for k in belief.columns])
-        centre = belief.centre(block.index, width(block.theta)) if belief.many else controls
+            controls = belief.features([block.truths[k][:few, None] for k in belief.columns])
+        centre = belief.centre(block.index[:few], width(block.theta)) if belief.many else controls
         # Four bytes are enough for a mean, and a record has many of them.
-        both = np.stack([averages - centre, controls - centre], axis=1).astype(np.float32)
-        few = int(np.searchsorted(block.index, _BYTES // both[0].nbytes))
-        return {AVERAGES: both[:few]} if few else {}
+        return {AVERAGES: np.stack([averages - centre, controls - centre], axis=1).astype(np.float32)}
 
 
 def _draws(block: Block, columns: Sequence[int]) -> list[Floats]:
@@ -119,6 +121,11 @@ class _Belief:
         self.placed = [_Placed(law, values) for law, values in zip(laws, sample, strict=True)]
         # Two for every entry, then one for every pair, whose mean depends on how entries depend on each other.
         self.known = np.array([one.centred for one in self.placed] * 2, bool)
+
+    @property
+    def bytes(self) -> int:
+        """What the averages and the controls of one replicate take."""
+        return 2 * len(parts(len(self.columns))) * np.dtype(np.float32).itemsize
 
     @property
     def many(self) -> int:
