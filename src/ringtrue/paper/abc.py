@@ -21,7 +21,7 @@ import ringtrue as rt
 from ..procedures.rejection import Algorithm, GAndK, LocationRejection
 from ..statistics.effects import spread_and_bias
 from ..statistics.planning import plan
-from .rows import Data, Progress, Row, about, chosen, column, first_test
+from .rows import Data, Progress, Row, about, chosen, column, first_test, for_tests
 from .rows import agrees as agrees
 from .style import (
     COLOURS,
@@ -116,7 +116,7 @@ def _own_seed(seed: int, eps: int, algorithm: Algorithm, level: Level) -> int:
 
 def outcome(task: Task) -> Data:
     """Run one study and return its row, and the curve of its ranks if that is drawn."""
-    replicates = rt.run(study(task), n=task.n, progress="off")
+    replicates = for_tests(rt.run(study(task), n=task.n, progress="off"))
     by_ks, by_default = first_test(replicates, task.level, "ks"), first_test(replicates, task.level)
     row = {
         "eps": task.eps,

@@ -17,7 +17,7 @@ import ringtrue as rt
 
 from ..statistics.effects import spread_and_bias
 from ..statistics.planning import plan
-from .rows import Data, Progress, Row, about, chosen, column, first_test
+from .rows import Data, Progress, Row, about, chosen, column, first_test, for_tests
 from .rows import agrees as agrees
 from .style import (
     COLOURS,
@@ -101,7 +101,7 @@ def _judged(task: tuple[int, int, int, int]) -> list[Row]:
     nu, size, n, seed = task
     procedure = rt.procedures.StudentLocation(nu, size)
     study = rt.Study(rt.Normal(0, 1), procedure.simulate, procedure, f=rt.identity, seed=seed, batch=min(BATCH, n))
-    replicates = rt.run(study, n=n, progress="off")
+    replicates = for_tests(rt.run(study, n=n, progress="off"))
     by_ks, by_default = (
         {level: first_test(replicates, level, test) for level in LEVELS} for test in ("ks", "combination")
     )
