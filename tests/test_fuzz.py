@@ -121,10 +121,10 @@ def test_names_of_parts_that_a_dict_has_not_are_refused_with_those_it_has() -> N
     """The sentence names the parts that can be asked about."""
     rng = np.random.default_rng(0)
     theta, draws = {"mu": rng.normal(size=5), "tau": rng.normal(size=5)}, rng.normal(size=(5, 9))
-    asked = {"f": rt.Coordinate("a b")}
+    outputs, f = {"mu": draws, "tau": draws}, rt.Coordinate("a b")
     with pytest.raises(rt.errors.InvalidStudy, match=r"the part 'a b' of theta, but theta has 'mu', 'tau'; ask about"):
-        rt.check_draws(theta, {"mu": draws, "tau": draws}, **asked)
-    assert fuzz.attempt("check_draws", theta, {"mu": draws, "tau": draws}, asked, Path()) == "InvalidStudy"
+        rt.check_draws(theta, outputs, f=f)
+    assert fuzz.attempt("check_draws", theta, outputs, {"f": f}, Path()) == "InvalidStudy"
 
 
 def test_chains_without_the_names_of_truths_are_refused() -> None:
