@@ -127,6 +127,32 @@ def test_names_of_parts_that_a_dict_has_not_are_refused_with_those_it_has() -> N
     assert fuzz.attempt("check_draws", theta, outputs, {"f": f}, Path()) == "InvalidStudy"
 
 
+def test_chains_of_equal_draws_are_judged() -> None:
+    """Draws that are all the same have neither noise nor spread to divide by."""
+    assert fuzz.attempt("check_draws", np.zeros(5, "int8"), np.zeros((5, 2, 3), "int8"), {"chains": 2}, Path())
+
+
+def test_truths_in_the_middle_of_chains_have_a_sentence() -> None:
+    """A spread that is estimated as 0 has no interval around the ideal one."""
+    draws = np.random.default_rng(0).normal(size=(40, 2, 30))
+    for theta in (draws.mean(axis=(1, 2)), np.median(draws, axis=(1, 2))):
+        assert fuzz.attempt("check_draws", theta, draws, {"chains": 2}, Path()) in ("INCONCLUSIVE", "MISCALIBRATED")
+
+
+def test_a_few_of_the_largest_values_are_judged() -> None:
+    """Means of outputs whose mean is beyond all numbers."""
+    some = np.random.default_rng(0).random((30, 10)) < 0.2
+    values = np.where(some, LARGEST, -LARGEST)
+    for theta, draws in ((values[:, 0], values[:, 1:]), (values[:, 0], np.repeat(values[:, 1:2], 9, axis=1))):
+        assert fuzz.attempt("check_draws", theta, draws, {}, Path())
+
+
+def test_distances_of_huge_parts_are_infinite_in_silence() -> None:
+    """Squares of two parts may each be a number, and their sum none."""
+    far = rt.Distance({"a": 0.0, "b": 0.0}, {"a": 1.0, "b": 1.0})
+    assert far.evaluate({"a": np.array(1.2e154), "b": np.array(1.2e154)}, rt.functions.Context()) == np.inf
+
+
 def test_chains_without_the_names_of_truths_are_refused() -> None:
     """Named truths beside an array of chains, of as many axes as it may have."""
     rng = np.random.default_rng(0)

@@ -44,21 +44,15 @@ class Coordinate:
 
     def evaluate(self, theta: Any, context: Context) -> Floats:
         """Return the entry of every parameter."""
-        part = theta if self.key is None else self._part(theta, self.key)
+        if self.key is not None and isinstance(theta, np.ndarray) and theta.dtype.names is None:
+            raise InvalidStudy(
+                f"test function {self.name!r} asks about the part {self.key!r} of theta, but theta is an array, whose "
+                f"parts have no names; ask about Coordinate(index=(0,)), or make theta a dict."
+            )
+        part = theta if self.key is None else theta[self.key]
         entry: tuple[Any, ...] = (..., *self.index)
         values: Floats = np.asarray(part, float)[entry]
         return values
-
-    def _part(self, theta: Any, key: str) -> Any:
-        """Return the part of this name."""
-        asks = f"test function {self.name!r} asks about the part {key!r} of theta, but theta "
-        if isinstance(theta, np.ndarray) and theta.dtype.names is None:
-            raise InvalidStudy(
-                f"{asks}is an array, whose parts have no names; ask about Coordinate(index=(0,)), or make theta a dict."
-            )
-        if isinstance(theta, Mapping) and key not in theta:
-            raise InvalidStudy(f"{asks}has {', '.join(map(repr, theta))}; ask about one of these.")
-        return theta[key]
 
 
 identity = Coordinate()
@@ -136,7 +130,8 @@ class Distance:
         """Return the distance for every parameter."""
         if not isinstance(self.center, Mapping):
             return np.sqrt(_squares(theta, self.center, self.scale))
-        return np.sqrt(sum((_squares(theta[k], c, self.scale[k]) for k, c in self.center.items()), np.zeros(())))
+        with np.errstate(over="ignore"):  # as within a part
+            return np.sqrt(sum((_squares(theta[k], c, self.scale[k]) for k, c in self.center.items()), np.zeros(())))
 
 
 def _squares(values: ArrayLike, center: Any, scale: Any) -> Floats:

@@ -280,8 +280,12 @@ def of_few_values(column: Column) -> FewValues | None:
     truth, mean = column.array("truth"), column.array("mean")
     if not (np.isfinite(truth).all() and np.isfinite(mean).all()) or np.ptp(mean) == 0:
         return None
-    apart = mean - mean.mean()
-    slope = float(apart @ truth / (apart @ apart)) if column.array("draws").min() >= _STEADY else math.nan
+    with np.errstate(over="ignore", invalid="ignore"):
+        apart = mean - mean.mean()
+        square, product = float(apart @ apart), float(apart @ truth)
+    if not math.isfinite(square):  # values near the largest numbers, whose means are beyond all
+        return None
+    slope = product / square if column.array("draws").min() >= _STEADY else math.nan
     return FewValues(float(truth.mean()), float(mean.mean()), slope)
 
 

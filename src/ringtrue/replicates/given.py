@@ -367,6 +367,14 @@ def _constant(f: TestFunction, pooled: Any) -> bool:
     except InvalidStudy:
         raise
     except Exception as error:
+        if (
+            isinstance(error, KeyError) and f.kind == "coordinate"
+        ):  # of a function of the user's, what it raised is told
+            has = ", ".join(map(repr, pooled))
+            raise InvalidStudy(
+                f"test function {f.name!r} asks about the part {error} of theta, but theta has {has}; ask about one of "
+                f"these."
+            ) from None
         cause = f"{type(error).__name__}: {error}"
         raise InvalidStudy(f"test function {f.name!r} must work on theta, but raised {cause}.") from error
 

@@ -286,7 +286,9 @@ def reference_noise(square: float, of_chains: float) -> float:
     >>> reference_noise(1.5, 1.5)  # no chain moves: each is one draw
     1.0
     """
-    ratio = of_chains / max(square, 1e-300)
+    if square < _ROUNDING:  # draws that are all the same have no noise
+        return 0.0
+    ratio = of_chains / square
     return ratio / (2 - ratio)
 
 
@@ -428,7 +430,7 @@ def coverage(chained: Chained, *, confidence: float) -> Interval:
 def _left(chained: Chained) -> float:
     """Return which part of a small error of spread is seen in the coverage of a chain's interval, at most 1."""
     square, of_chains = chained.noise.mean(axis=0)
-    if square < _ROUNDING:  # draws that are all the same have no noise
+    if square < _ROUNDING:
         return 1.0
     v, end = reference_noise(square, of_chains), -float(special.ndtri((1 - NOMINAL) / 2))
     seen = end / _scale(square, _cut(chained.length))

@@ -178,6 +178,8 @@ def _more_for_sizes(findings: Findings) -> str:
 def _at_ideal(m: Interval) -> Interval:
     """Return a size with the interval that it would have around its ideal."""
     if m.name == "spread":
+        if m.estimate == 0:  # truths that lie closer together than any spread explains: no factor leads to the ideal
+            return replace(m, estimate=m.ideal, low=0.0, high=math.inf)
         low, high = m.low / m.estimate, m.high / m.estimate
         return replace(m, estimate=m.ideal, low=m.ideal * low, high=m.ideal * high)
     low, high = m.low - m.estimate, m.high - m.estimate
