@@ -367,9 +367,8 @@ def _constant(f: TestFunction, pooled: Any) -> bool:
     except InvalidStudy:
         raise
     except Exception as error:
-        if (
-            isinstance(error, KeyError) and f.kind == "coordinate"
-        ):  # of a function of the user's, what it raised is told
+        # Of a function of the user's, what it raised is told.
+        if isinstance(error, KeyError) and f.kind == "coordinate":
             has = ", ".join(map(repr, pooled))
             raise InvalidStudy(
                 f"test function {f.name!r} asks about the part {error} of theta, but theta has {has}; ask about one of "
