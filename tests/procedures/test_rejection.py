@@ -1,5 +1,7 @@
 """Rejection ABC: the literal sampler has the law of its definition, and the location sampler has the literal one's."""
 
+import gc
+import weakref
 from functools import lru_cache
 from typing import Any, get_args
 
@@ -121,7 +123,7 @@ def test_any_envelope_above_gives_the_same_law_and_one_below_another(monkeypatch
     slow, model, tolerance, belief, y = both("far")
 
     def drawn(bound: float) -> Any:
-        monkeypatch.setattr(rejection._Sampler, "best", lambda self, gap: np.full(np.shape(gap), bound))
+        monkeypatch.setattr(rejection._Scaled, "best", lambda self, gap: np.full(np.shape(gap), bound))
         return LocationRejection(model, tolerance, 100_000)(belief, y, np.random.default_rng(4)).values
 
     assert stats.ks_2samp(slow, drawn(1.0)).pvalue > LEVEL
@@ -133,13 +135,24 @@ def test_envelope_of_the_maximum_is_above_what_it_bounds(tolerance: float) -> No
     """No largest residual is drawn whose acceptance could exceed the height of its step, far out or not."""
     model, rng = GAndK(), np.random.default_rng(5)
     observed = np.repeat([[-1.0], [0.5], [7.0], [40.0]], 5, axis=1)
-    sampler = rejection._Sampler(model, observed, tolerance, 1.0)
+    sampler = rejection._Sampler(rejection._Scaled(model, tolerance, 1.0), observed)
     who = np.repeat(np.arange(4), 20_000)
     log_u, gap, height = sampler.maxima.draw(who, rng)
-    assert (sampler.best(gap) <= height * (1 + 1e-9)).all()
+    assert (sampler.scaled.best(gap) <= height * (1 + 1e-9)).all()
     z = -stats.norm.isf(np.exp(log_u))  # the same number from the other tail, where that is accurate
     inner = log_u < -1e-6
     np.testing.assert_allclose((observed[who, -1] - model.quantile(z))[inner], gap[inner], atol=1e-6)
+
+
+def test_samplers_go_at_once() -> None:
+    """Nothing that a sampler made of its datasets waits for the garbage collector."""
+    gc.disable()
+    try:
+        gone = weakref.ref(sampler := rejection._Sampler(rejection._Scaled(GAndK(), 1.0, 1.0), np.zeros((3, 5))))
+        del sampler
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.slow
@@ -177,7 +190,7 @@ def test_first_acceptances_are_kept_in_order(monkeypatch: pytest.MonkeyPatch) ->
         return who[taken], number[taken]
 
     monkeypatch.setattr(rejection._Sampler, "propose", propose)
-    sampler = rejection._Sampler(GAndK(), np.zeros((3, 5)) + np.arange(5.0), 1.0, 1.0)
+    sampler = rejection._Sampler(rejection._Scaled(GAndK(), 1.0, 1.0), np.zeros((3, 5)) + np.arange(5.0))
     out = sampler.draw(100, np.random.default_rng(0))
     np.testing.assert_array_equal(out, np.outer(np.arange(100), [1, 2, 3]))
 

@@ -283,22 +283,18 @@ class LocationRejection:
         observed = _observed(self, order_summaries(np.atleast_2d(data)), rng)
         # In units of the belief: it is N(0, 1) from here on.
         mean, sd = float(np.asarray(belief.mean)), float(np.asarray(belief.sd))
-        sampler = _Sampler(self.model, (observed - mean) / sd, self.tolerance / sd, sd)
+        sampler = _Sampler(_Scaled(self.model, self.tolerance / sd, sd), (observed - mean) / sd)
         accepted = mean + sd * sampler.draw(self.draws, rng)
         return Draws(accepted[:, 0] if data.ndim == 1 else accepted, iid=True)
 
 
-class _Sampler:
-    """The location sampler for a batch of observed summaries (datasets, 5), in units in which the belief is N(0, 1)."""
+@dataclass(frozen=True)
+class _Scaled:
+    """A location model in units in which the belief is N(0, 1), and the tolerance in the same units."""
 
-    def __init__(self, model: LocationModel, observed: Floats, tolerance: float, unit: float) -> None:
-        self.model, self.observed, self.tolerance, self.unit = model, observed, tolerance, unit
-        # From the largest down: (summary, order statistics from 1 in falling order, their weights).
-        self.chain = [
-            (j, (low + 1,), (1.0,)) if share == 0 else (j, (low + 2, low + 1), (share, 1 - share))
-            for j, (low, share) in reversed(list(enumerate(_places(model.size))))
-        ]
-        self.maxima = _Maxima(self.residual, model.size, observed[:, -1], self.best)
+    model: LocationModel
+    tolerance: float
+    unit: float
 
     def residual(self, z: Floats) -> Floats:
         return self.model.quantile(z) / self.unit
@@ -309,6 +305,19 @@ class _Sampler:
         # leave. It is most probable at the end that is nearest to the belief's mean.
         half = self.tolerance / len(_LEVELS) ** 0.5
         return _interval(np.maximum(np.abs(gap) - (self.tolerance - half), 0.0), half)
+
+
+class _Sampler:
+    """The location sampler for a batch of observed summaries (datasets, 5), in the units of a scaled model."""
+
+    def __init__(self, scaled: _Scaled, observed: Floats) -> None:
+        self.scaled, self.observed, self.tolerance = scaled, observed, scaled.tolerance
+        # From the largest down: (summary, order statistics from 1 in falling order, their weights).
+        self.chain = [
+            (j, (low + 1,), (1.0,)) if share == 0 else (j, (low + 2, low + 1), (share, 1 - share))
+            for j, (low, share) in reversed(list(enumerate(_places(scaled.model.size))))
+        ]
+        self.maxima = _Maxima(scaled, observed[:, -1])
 
     def draw(self, draws: int, rng: Generator) -> Floats:
         """Return (draws, datasets) acceptances."""
@@ -330,13 +339,13 @@ class _Sampler:
         """Make one proposal for each entry of ``who``, in order; return those accepted, and their theta."""
         log_u, gap, threshold = self.maxima.draw(who, rng)
         threshold *= rng.random(len(who))
-        who, log_u, mean, threshold = _where(self.best(gap) > threshold, who, log_u, gap, threshold)
-        squares, above, summaries = np.zeros(len(who)), self.model.size, 1
+        who, log_u, mean, threshold = _where(self.scaled.best(gap) > threshold, who, log_u, gap, threshold)
+        squares, above, summaries = np.zeros(len(who)), self.scaled.model.size, 1
         for j, orders, weights in self.chain[1:]:
             gap = self.observed[:, j].take(who)
             for order, weight in zip(orders, weights, strict=True):
                 log_u = log_u - _log_ratio(order, above, len(who), rng)
-                gap -= weight * self.residual(special.ndtri(np.exp(log_u)))
+                gap -= weight * self.scaled.residual(special.ndtri(np.exp(log_u)))
                 above = order
             # Sums of squares about the mean, summary by summary: they only grow, and too large ones fit no theta.
             squares += np.square(gap - mean) * (summaries / (summaries + 1))
@@ -352,21 +361,20 @@ class _Sampler:
 class _Maxima:
     """Draws the largest residual from its law times a step function that bounds what can be accepted of it.
 
-    ``best`` bounds the acceptance as a function of the gap, the observed maximum less the simulated one; it falls with
-    the size of the gap. ``draw`` returns the height of the step as well, so that the caller can correct for it.
+    The bound is :meth:`_Scaled.best` of the gap, the observed maximum less the simulated one; it falls with the size of
+    the gap. ``draw`` returns the height of the step as well, so that the caller can correct for it.
     """
 
-    def __init__(
-        self, residual: Callable[[Floats], Floats], size: int, observed: Floats, best: Callable[[Floats], Floats]
-    ) -> None:
-        self.residual, self.size, self.observed = residual, size, observed
+    def __init__(self, scaled: _Scaled, observed: Floats) -> None:
+        # No methods of whoever asks: the two would wait for the garbage collector, with arrays for every dataset.
+        self.scaled, self.observed, size = scaled, observed, scaled.model.size
         # Where an envelope steps need not be exact, only known: at the next of these places, which all datasets share.
-        places = _Places(residual, size)
+        places = _Places(scaled.residual, size)
         step = places.nearest(observed[:, None] + _STEPS)
         gap = observed[:, None] - places.residual.take(step)
         # The least gap within a step; gaps fall from step to step.
         inner = np.maximum(np.maximum(gap[:, 1:], -gap[:, :-1]), 0.0)
-        self.height = best(inner)
+        self.height = scaled.best(inner)
         self.lower, self.upper = places.lower.take(step), places.upper.take(step)
         # Each difference from the tail in which it is accurate.
         high, low = -np.diff(self.upper, axis=1), np.diff(self.lower, axis=1)
@@ -394,10 +402,10 @@ class _Maxima:
                 np.log1p(-(high + share * (self.upper.take(left + 1) - high))),
                 np.log(low + share * (self.lower.take(left + 1) - low)),
             )
-        log_u = log_cdf / self.size
+        log_u = log_cdf / self.scaled.model.size
         # From the upper tail: near 1 the probability itself has no digits left.
         z = -special.ndtri(-np.expm1(log_u))
-        return log_u, self.observed.take(who) - self.residual(z), self.height.take(left - who)
+        return log_u, self.observed.take(who) - self.scaled.residual(z), self.height.take(left - who)
 
     def steps(self, who: Ints, share: Floats) -> Ints:
         """Return how many steps of each entry's envelope end below a share of its mass, by bisection."""
