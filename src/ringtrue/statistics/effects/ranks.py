@@ -267,16 +267,24 @@ def _from_profile(counts: Ints, confidence: float) -> SpreadAndBias:
     The grid is in log s and delta / sqrt(1 + s^2): the latter is the normal score of E u, known well when
     nothing else is, and so the grid is densest around its estimate.
     """
-    _, cells, kernel = _seen(counts)
-    log_s = np.linspace(math.log(SMALLEST), math.log(LARGEST), 70)
-    away = np.geomspace(3e-3, 8.0, 30)
-    score = float(special.ndtri(_mean(counts))) + np.concatenate([-away[::-1], [0.0], away])
-    delta = score * np.hypot(1, np.exp(log_s))[:, None]
-    value = np.array([_log_likelihoods(kernel, cells, row, at) for row, at in zip(delta, log_s, strict=True)])
+    value, log_s, delta = _profile(tuple(counts.tolist()))
     # Half the squared quantile is the chi-squared threshold of one parameter, with Student's quantile for few ranks.
-    inside = _dilated(value >= value.max() - 0.5 * student(confidence, float(cells.sum()) - 1) ** 2)
+    inside = _dilated(value >= value.max() - 0.5 * student(confidence, float(counts.sum()) - 1) ** 2)
     best = value >= value.max() - 1e-6
     return SpreadAndBias.from_ends(_projected_spread(inside, best, log_s), _projected_bias(inside, best, delta))
+
+
+@lru_cache(maxsize=16)  # a judgement asks for the same ranks at several confidences
+def _profile(counts: tuple[int, ...]) -> tuple[Floats, Floats, Floats]:
+    """Return the log likelihood of counts on a grid, with the grid's log s and, row by row, its delta."""
+    found = np.array(counts, np.int64)
+    _, cells, kernel = _seen(found)
+    log_s = np.linspace(math.log(SMALLEST), math.log(LARGEST), 70)
+    away = np.geomspace(3e-3, 8.0, 30)
+    score = float(special.ndtri(_mean(found))) + np.concatenate([-away[::-1], [0.0], away])
+    delta = score * np.hypot(1, np.exp(log_s))[:, None]
+    value = np.array([_log_likelihoods(kernel, cells, row, at) for row, at in zip(delta, log_s, strict=True)])
+    return value, log_s, delta
 
 
 def _log_likelihoods(kernel: Floats, counts: Floats, delta: Floats, log_s: float) -> Floats:
