@@ -16,6 +16,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,9 @@ from hypothesis import strategies as st
 from tests import fuzz
 
 mpl.use("Agg")
+
+#: Calls that Hypothesis makes in one go.
+_PART = 5000
 
 
 def _place(error: BaseException) -> str:
@@ -44,42 +48,40 @@ class _Enough(KeyboardInterrupt):
     """Time is over; Hypothesis ends for nothing less."""
 
 
-def fuzz_calls(
-    calls: int, first: int, targets: tuple[str, ...], minutes: float
-) -> tuple[Counter[str], dict[str, tuple[int, str]], int]:
-    """Return how calls ended, the leaks with how often and an example, and how many MB memory grew by."""
-    ends: Counter[str] = Counter()
-    leaks: dict[str, tuple[int, str]] = {}
-    early, start = [0], time.monotonic()
+@dataclass
+class Found:
+    """How calls ended, leaks with how often and an example, and the memory after a tenth of the calls."""
 
-    with tempfile.TemporaryDirectory() as folder:
+    ends: Counter[str] = field(default_factory=Counter)
+    leaks: dict[str, tuple[int, str]] = field(default_factory=dict)
+    early: int = 0
 
-        @seed(first)
-        @settings(
-            max_examples=calls,
-            database=None,
-            deadline=None,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        )
-        @given(st.sampled_from(targets), fuzz.call())
-        def one(target: str, call: tuple[Any, Any, dict[str, Any]]) -> None:
-            try:
-                ends[fuzz.attempt(target, *call, Path(folder))] += 1
-            except fuzz.Leak as leak:
-                cause = leak.__cause__ or leak
-                place = _place(cause)
-                many, example = leaks.get(place, (0, f"{target}{call!r}"))
-                leaks[place] = (many + 1, min(example, f"{target}{call!r}", key=len))
-                ends["leak"] += 1
-            if not early[0] and (ends.total() >= calls // 10 or time.monotonic() > start + 6 * minutes):
-                early[0] = _memory()
-            if time.monotonic() > start + 60 * minutes:
-                raise _Enough
 
-        with contextlib.suppress(_Enough):
-            one()
-    return ends, leaks, _memory() - (early[0] or _memory())
+def fuzz_calls(calls: int, first: int, targets: tuple[str, ...], until: float, found: Found, folder: Path) -> None:
+    """Make some calls and note how they ended, until it is a time of the clock."""
+
+    @seed(first)
+    @settings(
+        max_examples=calls,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.sampled_from(targets), fuzz.call())
+    def one(target: str, call: tuple[Any, Any, dict[str, Any]]) -> None:
+        try:
+            found.ends[fuzz.attempt(target, *call, folder)] += 1
+        except fuzz.Leak as leak:
+            cause = leak.__cause__ or leak
+            place = _place(cause)
+            many, example = found.leaks.get(place, (0, f"{target}{call!r}"))
+            found.leaks[place] = (many + 1, min(example, f"{target}{call!r}", key=len))
+            found.ends["leak"] += 1
+        if time.monotonic() > until:
+            raise _Enough
+
+    one()
 
 
 def main() -> None:
@@ -92,7 +94,15 @@ def main() -> None:
     warnings.simplefilter("error")
     start = time.monotonic()
     targets = (asked.target,) if asked.target else fuzz.TARGETS
-    ends, leaks, grown = fuzz_calls(asked.calls, asked.seed, targets, asked.minutes)
+    found, until = Found(), start + 60 * asked.minutes
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(_Enough):
+        # A part at a time: Hypothesis remembers all calls of one, which would look like memory that we keep.
+        for part in range(-(-asked.calls // _PART)):
+            left = asked.calls - part * _PART
+            fuzz_calls(min(_PART, left), asked.seed + part, targets, until, found, Path(folder))
+            if found.ends.total() <= max(asked.calls // 10, _PART):
+                found.early = _memory()
+    ends, leaks, grown = found.ends, found.leaks, _memory() - (found.early or _memory())
     print(f"{ends.total()} calls in {time.monotonic() - start:.0f} s; memory {_memory()} MB, grew by {grown} MB")
     for end, many in ends.most_common():
         print(f"{many:8d}  {end}")

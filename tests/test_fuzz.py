@@ -159,3 +159,28 @@ def test_chains_without_the_names_of_truths_are_refused() -> None:
     for shape in ((2, 2), (2, 2, 5), (2,)):
         found = fuzz.attempt("judge", {"a": rng.normal(size=2)}, rng.normal(size=shape), {"chains": 2}, Path())
         assert found in ("InvalidStudy", "ValueError")
+
+
+def test_a_draw_whose_square_is_no_number_is_compared() -> None:
+    """Scores of single functions whose squares are beyond all numbers have no interval, and are left out."""
+    draws = np.array([[1e170, *[1.0] * 30]])
+    assert fuzz.attempt("compare", np.zeros(1), draws, {"f": rt.identity}, Path()) == "compared"
+
+
+def test_many_equal_truths_and_a_few_far_out_are_diagnosed() -> None:
+    """What is left without the outliers has the spread 0, which has no logarithm."""
+    truths = np.zeros(30)
+    truths[[1, 3, 6, 18, 22]] = 255
+    for seed in range(12):
+        draws = np.random.default_rng(seed).integers(-3, 4, (30, 9)).astype(float)
+        assert fuzz.attempt("check_draws", truths, draws, {}, Path())
+
+
+def test_truths_whose_sum_is_no_number_are_judged() -> None:
+    """Three of the largest numbers have no mean."""
+    assert fuzz.attempt("judge", [-LARGEST] * 3, [[0, 99, 99], [99, 157, 157], [0, 0, 157]], {}, Path())
+
+
+def test_outputs_that_are_always_one_point_are_compared() -> None:
+    """One draw of each output has the spread 0 in units of the belief, whose own noise does not widen that."""
+    assert fuzz.attempt("compare", [1.0], [0.3], {"f": {"total": np.sum}}, Path()) == "compared"

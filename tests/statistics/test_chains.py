@@ -378,3 +378,10 @@ def test_skewed_differences_are_no_proof_by_themselves() -> None:
     # Labels that agree with the differences leave them their p-value, or the bound.
     told = chains.in_the_tail(found, np.concatenate([members[:, :1] - 1.0, members[:, 1:]], axis=1))
     assert told.pvalue == pytest.approx(2 * 0.5**80, rel=1e-6)  # one feature, two directions, all of 80 below
+
+
+def test_estimates_that_run_away_have_no_ends() -> None:
+    """Where no law that is cut off at the ends of chains has such means, intervals are endless, in silence."""
+    chained = Chained(np.tile([1.5, 0.45], (9, 1)), np.zeros((9, 7)), np.tile([1.35, 0.23], (9, 1)), 5.0, np.ones(2))
+    found = chains.spread_and_bias(chained, confidence=0.95)
+    assert (found.spread.low, found.spread.high, found.bias.low, found.bias.high) == (0, np.inf, -np.inf, np.inf)

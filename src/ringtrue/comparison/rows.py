@@ -50,8 +50,13 @@ def joint_row(name: str, ran: Replicates, confidence: float) -> Iterator[Interva
 
 
 def _mean_row(name: str, f: str, measure: str, scores: Floats, confidence: float) -> Iterator[Interval]:
-    if scores.size > 1 and np.isfinite(scores).all():
+    if scores.size > 1 and _have_means(scores):
         yield Interval(measure, *_mean(scores, confidence), f=f, of=name)
+
+
+def _have_means(scores: Floats) -> bool:
+    """Whether all scores are known, and so are their squares: numbers beyond 1e150 have none."""
+    return bool((np.abs(scores) < 1e150).all())
 
 
 def _mean(values: Floats, confidence: float) -> tuple[float, float, float]:
@@ -139,7 +144,7 @@ def score_differences(first: Scores, second: Scores, confidence: float) -> Itera
 
 def _mean_difference(measure: str, x: Floats, y: Floats, confidence: float, **whose: Any) -> Iterator[Interval]:
     """Return the difference of two mean scores, if they are known of all replicates."""
-    if x.size >= _FEWEST and np.isfinite(x).all() and np.isfinite(y).all():
+    if x.size >= _FEWEST and _have_means(x) and _have_means(y):
         # A score has the unit of theta, so that the scores themselves tell what is small.
         ends = _apart(float(x.mean()), float(y.mean()), x - y, confidence, unit=0.0)
         yield Interval(measure, *ends, 0.0, **whose)

@@ -264,7 +264,7 @@ def _explained(fit: SpreadAndBias, rest: Diagnosis) -> bool:
     if rest.kind != "plain":
         return fit.spread.estimate > _FAR_WIDER * rest.fit.spread.estimate
     spread, bias = rest.fit.spread, rest.fit.bias
-    right = spread.low <= 1 <= spread.high or abs(math.log(spread.estimate)) < math.log(1.1)
+    right = spread.low <= 1 <= spread.high or 1 / 1.1 < spread.estimate < 1.1
     central = bias.low <= 0 <= bias.high or abs(bias.estimate) < 0.1
     return (right and central) or fit.spread.estimate > _WITHOUT * spread.estimate
 

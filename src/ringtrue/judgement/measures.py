@@ -282,11 +282,15 @@ def of_few_values(column: Column) -> FewValues | None:
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         apart = mean - mean.mean()
-        square, product = float(apart @ apart), float(apart @ truth)
-    if not math.isfinite(square):  # values near the largest numbers, whose means are beyond all
+        square, product, averages = (
+            float(apart @ apart),
+            float(apart @ truth),
+            (float(truth.mean()), float(mean.mean())),
+        )
+    if not np.isfinite([square, product, *averages]).all():  # values near the largest numbers, and sums beyond all
         return None
     slope = product / square if column.array("draws").min() >= _STEADY else math.nan
-    return FewValues(float(truth.mean()), float(mean.mean()), slope)
+    return FewValues(*averages, slope)
 
 
 class AgainstBelief:
@@ -333,7 +337,9 @@ def _arms(m: Interval) -> tuple[float, float]:
 
 
 def _wider_ratio(m: Interval, noise: Interval) -> Interval:
-    """Return the same on the logarithm."""
+    """Return the same on the logarithm; a ratio of 0 stays 0, whatever the noise of its unit."""
+    if not m.estimate > 0:
+        return m
     logs = [
         replace(one, estimate=math.log(one.estimate), low=math.log(max(one.low, 1e-300)), high=math.log(one.high))
         for one in (m, noise)

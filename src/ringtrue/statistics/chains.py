@@ -325,6 +325,8 @@ def spread_and_bias(chained: Chained, *, confidence: float) -> SpreadAndBias:
     if chained.slow or not math.isfinite(variance) or mean[2] <= 2 * _SLOPE_STEP:
         return SpreadAndBias.from_ends((estimate, 0.0, math.inf), (bias, -math.inf, math.inf))
     slopes = np.array([_slope(mean, length, place) for place in range(4)])
+    if not np.isfinite(slopes).all():  # beside what chains can tell, estimates run away
+        return SpreadAndBias.from_ends((estimate, 0.0, math.inf), (bias, -math.inf, math.inf))
     influence = (inputs - mean) @ slopes
     # Of lost replicates only the differences count: the noise is that of the chains that came.
     widen = chained.lost / (chained.n + chained.lost) * (np.abs(slopes[:2]) * chained.reach[:2, None]).sum(axis=0)
@@ -361,7 +363,8 @@ def _fit(mean: Floats, length: float) -> tuple[float, float]:
 def _slope(mean: Floats, length: float, place: int) -> Floats:
     """Return the derivative of squared spread and bias by one of the means."""
     ends = [np.array(_fit(mean + sign * _SLOPE_STEP * np.eye(4)[place], length)) for sign in (-1, 1)]
-    return np.asarray((ends[1] - ends[0]) / (2 * _SLOPE_STEP))
+    with np.errstate(invalid="ignore"):  # infinite on both sides
+        return np.asarray((ends[1] - ends[0]) / (2 * _SLOPE_STEP))
 
 
 def _scale(square: float, cut: float) -> float:
