@@ -435,7 +435,13 @@ def _shelf(
         with directory.opened(directory.file_of(Path(path), shard), meta) as store:
             # What decides on replicates must see them: they come here then, as without a directory.
             helpers = directory.Helpers.of(store) if gate.until is None else None
-            yield store, partial(verify, store, job.unit), helpers
+
+            def verified(compute: Any) -> bool:
+                known = verify(store, job.unit, compute)
+                directory.confirm(store.path, meta)
+                return known
+
+            yield store, verified, helpers
         return
     with Store.opened(Path(path), meta) as store:
         yield store, partial(verify, store, job.unit), None

@@ -118,8 +118,8 @@ def helped(folder: str, asked: rt.Study, *spans: tuple[int, int], n: int = N, se
     mark = fingerprint(asked)
     meta = Store.meta_of(header=header_of(asked), fingerprint=mark, n=n)
     path = directory.file_of(Path(folder), None)
-    with Store.opened(path, meta):
-        pass
+    with Store.opened(path, meta) as run:
+        run.confirm()
     helpers = directory.Helpers(path, meta, session)
     for first, stop in spans:
         helpers.write(compute(asked, first, stop - first).record)

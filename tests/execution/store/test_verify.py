@@ -438,3 +438,21 @@ def test_versions_of_shares_are_united(tmp_path: Path, monkeypatch: pytest.Monke
         _run(asked, tmp_path / f"{k}.db", shard=(k, 3))
     merge([tmp_path / f"{k}.db" for k in range(3)], tmp_path / "all.db")
     assert [one["numpy"] for one in Store.read(tmp_path / "all.db").versions] == ["1.0", "2.0"]
+
+
+def test_a_refused_study_leaves_a_finished_run_finished(tmp_path: Path) -> None:
+    """More replicates that another study wants are not asked for in the file, which is judged as before."""
+    path = tmp_path / "run.db"
+    right, wrong = (_study(lambda mu0, y, sd=sd: rt.Normal(y / 2, sd)) for sd in (0.5**0.5, 0.3))
+    _run(right, path, 20)
+    with Store.read(path) as before:
+        standing = before.progress()
+    for folder in (path, tmp_path / "run/"):
+        rt.run(right, n=20, store=f"{folder}/" if folder.suffix == "" else folder)
+        with pytest.raises(StoreMismatch):
+            rt.run(wrong, n=500, store=f"{folder}/" if folder.suffix == "" else folder)
+        with Store.read(folder) as store:
+            assert (store.n, store.done) == (20, 20)
+    with Store.read(path) as after:
+        assert (after.progress().n, after.progress().done) == (standing.n, standing.done)
+    assert _run(right, path, 30).n == 30

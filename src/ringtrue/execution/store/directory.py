@@ -61,6 +61,13 @@ def opened(path: Path, meta: Meta) -> Iterator[Store]:
         yield store
 
 
+def confirm(path: Path, meta: Meta) -> None:
+    """Ask for as many replicates in the file of the run as a share of it does, which is the same study."""
+    if path.name != RUN:
+        with contextlib.suppress(StoreBusy), Store.opened(path.with_name(RUN), meta) as run:
+            run.confirm()
+
+
 def take_in(store: Store) -> None:
     """Take what helpers wrote into the file of a run; files that are not needed any more go."""
     for files in _groups(_helpers(store.path)):
@@ -71,7 +78,7 @@ def take_in(store: Store) -> None:
             # Whoever still writes, for a run that was killed or was out of time, may write more.
             for file in ended:
                 _remove(file)
-    for file in () if store.missing(0, store.n) else _helpers(store.path):
+    for file in () if store.missing(0, store.writer.n) else _helpers(store.path):
         _remove(file)
 
 

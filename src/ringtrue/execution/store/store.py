@@ -126,7 +126,9 @@ class Store:
         keep
             Whether records come with draws.
         """
-        return cls.opened(path, cls.meta_of(header=header, fingerprint=fingerprint, n=n, keep=keep))
+        store = cls.opened(path, cls.meta_of(header=header, fingerprint=fingerprint, n=n, keep=keep))
+        store.confirm()
+        return store
 
     @staticmethod
     def meta_of(*, header: Header, fingerprint: Mapping[str, str], n: int, keep: str | None = None) -> Meta:
@@ -136,7 +138,10 @@ class Store:
 
     @classmethod
     def opened(cls, path: PathLike, wanted: Meta) -> Store:
-        """Open a store for writing by its description."""
+        """Open a store for writing by its description.
+
+        Until :meth:`confirm` says that it is the same study, a file that has replicates already asks for no more.
+        """
         path = database.writable_place(path)
         with contextlib.ExitStack() as undo, speaking(path):
             lock = Lock(path)
@@ -147,6 +152,12 @@ class Store:
                 store._put_meta(store.meta)
             undo.pop_all()
             return store
+
+    def confirm(self) -> None:
+        """Ask for as many replicates as whoever opened the store wants, who has seen that it is the same study."""
+        meta = replace(self._meta, n=max(self._meta.n, self._writer.n), opened=self._writer.opened)
+        with speaking(self.path), transaction(self._db):
+            self._meta = self._put_meta(meta)
 
     @classmethod
     def read(cls, path: PathLike) -> Store:
@@ -179,7 +190,7 @@ class Store:
     @property
     def writer(self) -> Meta:
         """What the store is about, as whoever opened it says."""
-        return replace(self._writer, n=self.n, reference=0, looks=())
+        return replace(self._writer, n=max(self.n, self._writer.n), reference=0, looks=())
 
     @property
     def header(self) -> Header:
@@ -542,7 +553,7 @@ def _prepared(path: Path, db: sqlite3.Connection, wanted: Meta) -> Meta:
     db.execute("PRAGMA journal_mode=DELETE")  # a write-ahead log needs shared memory, which network file systems lack
     there = Contents(path, db, version).meta()
     need_same(there, wanted, path)
-    return replace(there, n=max(there.n, wanted.n), opened=wanted.opened)
+    return there
 
 
 def _failures(known: list[Record]) -> tuple[Failure, ...]:

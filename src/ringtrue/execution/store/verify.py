@@ -25,7 +25,7 @@ _CLOSE = 1e-6
 
 
 def verify(store: Store, unit: int, compute: Callable[[int, int], Outcome]) -> bool:
-    """Compute one stored block again; False if there is none that says anything.
+    """Compute one stored block again, and confirm the study; False if there is none that says anything.
 
     Parameters
     ----------
@@ -49,6 +49,7 @@ def verify(store: Store, unit: int, compute: Callable[[int, int], Outcome]) -> b
     stored = _first_block(store, unit) if store.header.reproducible else None
     if stored is None:
         _refuse_unproven(store)
+        store.confirm()
         return False
     outcome = compute(stored.first, stored.n)
     if outcome.failure is not None or (outcome.record.lost == stored.n > stored.lost):
@@ -61,6 +62,7 @@ def verify(store: Store, unit: int, compute: Callable[[int, int], Outcome]) -> b
     if other and not close:
         raise _mismatch(store, stored, f"{', '.join(sorted(other))} of it {'is' if len(other) == 1 else 'are'} others")
     _warn(store, stored, "the same but for the last digits" if other else "the same")
+    store.confirm()
     return True
 
 
