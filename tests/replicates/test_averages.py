@@ -30,7 +30,7 @@ def _gaussian(d: int) -> Any:
 def test_features_of_uniform_positions_are_standard() -> None:
     """On a fine grid of independent uniform positions all means are 0 and all variances 1, and none are correlated."""
     grid = (np.arange(200) + 0.5) / 100 - 1
-    places = [one.ravel()[:, None] for one in np.meshgrid(grid, grid)]
+    places = [one.ravel()[None] for one in np.meshgrid(grid, grid)]
     found = mean_features(places)
     np.testing.assert_allclose(found.mean(axis=0), 0, atol=1e-4)
     np.testing.assert_allclose(found.T @ found / len(found), np.eye(5), atol=1e-3)

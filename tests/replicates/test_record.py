@@ -176,6 +176,17 @@ def test_a_record_is_filled_in_any_order() -> None:
     same(gathering.replicates(), whole)
 
 
+def test_whole_numbers_that_are_mostly_zero_are_what_came() -> None:
+    """Zeros need no memory until something else comes, and rows that come again are what came last."""
+    whole = record(0, 12, **{"new/flags": np.array([0] * 6 + [1, 0, 2] + [0] * 3), "new/none": np.zeros(12, np.int64)})
+    gathering = Gathering(HEADER, 0, 12, FIELDS)
+    for rows in (slice(0, 6), slice(9, 12), slice(6, 9)):
+        gathering.put(rows, {name: array[rows] for name, array in whole.arrays.items()})
+    same(gathering.replicates(), whole)
+    gathering.put(slice(6, 9), {"new/flags": np.zeros(3, np.int64)})
+    assert not gathering.replicates().arrays["new/flags"].any()
+
+
 def test_declared_arrays_are_there_in_any_case() -> None:
     """If everybody is lost, declared arrays are blank, of the declared type, one column per function."""
     gathering = Gathering(HEADER, 3, 7, FIELDS)

@@ -27,6 +27,9 @@ _TASK_SECONDS = 0.5
 #: Tasks per second that are handed out at most. Client and scheduler of a Dask cluster take about five milliseconds for
 #: each, so that they are at most half busy with it.
 _TASKS_PER_SECOND = 100
+#: Replicates of a task in this process at most: its arrays stay in memory that was used before. A larger one is new to
+#: the process every time, which costs more than the copy that is made of it.
+_ALONE = 1 << 14
 #: How fast tasks may grow while it is not known yet how long replicates take.
 _GROWTH = 8
 #: Tasks handed out per worker: one to do and one to go on with.
@@ -109,9 +112,11 @@ class Pace:
 
 def alone(job: Job, todo: Sequence[Range], pace: Pace) -> Iterator[Outcome]:
     """Compute ranges of replicates in this process, a task at a time."""
+    most = max(_ALONE // pace.unit, 1)
     for first, stop in todo:
         while first < stop:
-            count = min(pace.size * pace.unit, stop - first)  # nobody waits for the last tasks: they are not cut up
+            # Nobody waits for the last tasks: they are not cut up.
+            count = min(min(pace.size, most) * pace.unit, stop - first)
             outcome = job.compute(first, count)
             pace.seen(count, outcome.record.seconds)
             first += count

@@ -17,7 +17,6 @@ from ..replicates.averages import AVERAGES, Part, looked_at, parts
 from ..replicates.record import Replicates
 from ..statistics import combining, controlled
 from ..statistics.effects import Interval
-from ..values import Floats
 from . import groups
 from .column import strong_columns
 from .text import free
@@ -64,7 +63,7 @@ class Averages:
         self.parts = parts(len(entries))[:features]
         # Without the belief's law of an entry there is no distance from it.
         self.kind = SIZED if all(column.weak is not None for column in columns) else UNSIZED
-        self._rows: Floats = _kept(replicates)[:, :, :features].astype(float)
+        self._rows = _kept(replicates)[:, :, :features]
         self.n = len(self._rows)
 
     @cached_property

@@ -9,6 +9,7 @@ nothing of where positions come from.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Literal
 
 import numpy as np
@@ -52,7 +53,7 @@ def pairs_of(d: int) -> Ints:
 
 
 def mean_features(places: Sequence[Floats]) -> Floats:
-    """Return the features averaged over the last axis of positions, (..., features).
+    """Return the features averaged over the first axis of positions, (..., features).
 
     Parameters
     ----------
@@ -61,15 +62,18 @@ def mean_features(places: Sequence[Floats]) -> Floats:
 
     Examples
     --------
-    >>> mean_features([np.array([[-1.0, 1.0]]), np.array([[-0.5, 0.5]])]).round(3).tolist()
+    >>> mean_features([np.array([[-1.0], [1.0]]), np.array([[-0.5], [0.5]])]).round(3).tolist()
     [[0.0, 0.0, 2.236, -0.28, 1.5]]
     """
-    # Rows in C order are summed in the same way whether they stand alone or among others.
-    rows = [np.ascontiguousarray(one) for one in places]
-    first = [np.sqrt(3) * one.mean(axis=-1) for one in rows]
-    second = [np.sqrt(5) * (1.5 * np.square(one).mean(axis=-1) - 0.5) for one in rows]
-    products = [3 * (rows[k] * rows[j]).mean(axis=-1) for k, j in pairs_of(len(rows)).tolist()]
+    first = [np.sqrt(3) * _average(one) for one in places]
+    second = [np.sqrt(5) * (1.5 * _average(np.square(one)) - 0.5) for one in places]
+    products = [3 * _average(places[k] * places[j]) for k, j in pairs_of(len(places)).tolist()]
     return np.stack([*first, *second, *products], axis=-1)
+
+
+def _average(values: Floats) -> Floats:
+    """Return the mean over the first axis, summed in one order whether positions stand alone or among others."""
+    return np.asarray(reduce(np.add, values) / len(values))
 
 
 def parts(d: int) -> list[tuple[Part, tuple[int, ...]]]:

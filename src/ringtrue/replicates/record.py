@@ -349,6 +349,7 @@ class Gathering:
         self._came: dict[str, list[Any]] = {}  # the rows that were put, by array
         self._absent = np.zeros(stop - first, bool)  # replicates that were lost before they had any array
         self._uneven: set[str] = set()
+        self._zero: set[str] = set()  # arrays of whole numbers that nothing but zeros came for
 
     def put(self, rows: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Copy the arrays of some replicates to their rows; one that others have in another form is given up."""
@@ -358,6 +359,8 @@ class Gathering:
             if name not in self._arrays:
                 self._arrays[name] = self._empty(array.shape[1:], array.dtype)
                 self._came[name] = []
+                if array.dtype.kind == "i":
+                    self._zero.add(name)
             found = self._arrays[name]
             if found.shape[1:] != array.shape[1:]:
                 self._uneven.add(name)
@@ -366,8 +369,11 @@ class Gathering:
                 found = self._arrays[name] = found.astype(np.result_type(found, array))
             # Of joint arrays only the first replicates have rows.
             at = _first(rows, len(array)) if name.startswith(JOINT) else rows
-            found[at] = array
             self._came[name].append(at)
+            if name in self._zero and not array.any():
+                continue  # memory that nobody wrote to is zero, and costs nothing
+            self._zero.discard(name)
+            found[at] = array
 
     def add(self, part: Replicates) -> None:
         """Copy a record to its place; its own arrays may go. What reaches beyond the last replicate is left out."""
@@ -418,8 +424,9 @@ class Gathering:
 
     def _empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         n = self.stop - self.first
+        make = np.zeros if dtype.kind == "i" else np.empty
         # Judging reads column by column: the numbers of a test function lie side by side.
-        return np.empty((*shape, n), dtype).T if len(shape) == 1 else np.empty((n, *shape), dtype)
+        return make((*shape, n), dtype).T if len(shape) == 1 else make((n, *shape), dtype)
 
     def _filled_up(self, name: str) -> NDArray[Any]:
         """Return an array with blanks where nothing came."""

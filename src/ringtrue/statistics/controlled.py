@@ -27,8 +27,8 @@ _MANY, _MANY_PER_FEATURE = 1000, 50
 _FULL = 65
 # Sums of squares below this are rounding, and so are statistics: features have variance one, or were averaged.
 _CONSTANT, _TIE = 1e-9, 1e-9
-# Numbers held at once while resampling.
-_CHUNK = 4_000_000
+# Numbers held at once while resampling, and numbers of rows that are summed at once: these stay in the cache.
+_CHUNK, _CACHED = 4_000_000, 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,14 +89,14 @@ def controlled_test(
     a, c = _as_rows(averages, controls)
     need_count(1, resamples=resamples)
     n, p = a.shape
-    rows = a - _slopes(a - a.mean(axis=0), c - c.mean(axis=0)) * c
-    mean, error = rows.mean(axis=0), np.sqrt(1 + np.square(rows).sum(axis=0)) / n
-    if n >= max(_MANY, _MANY_PER_FEATURE * p):
-        statistic = _statistic(rows, full=True)
+    limit = n >= max(_MANY, _MANY_PER_FEATURE * p)
+    total, squares, sums = _sums(a, c, full=limit or p <= _FULL)
+    mean, error = total / n, np.sqrt(1 + squares) / n
+    statistic = float(_lengths(total[None], sums[None])[0])
+    if limit:
         pvalue = float(gammaincc(p / 2, statistic / 2))
     else:
-        statistic = _statistic(rows, full=p <= _FULL)
-        drawn = np.concatenate(list(_resampled(a, c, rng, resamples)))
+        drawn = np.concatenate(list(_resampled(a.astype(float), c.astype(float), rng, resamples)))
         pvalue = float((1 + np.count_nonzero(drawn >= statistic * (1 - 1e-9) - _TIE)) / (1 + resamples))
     return ControlledTest(
         "controlled means", statistic, max(pvalue, float(np.finfo(float).tiny)), mean, error, mean / error
@@ -114,10 +114,50 @@ def _ratios(products: Floats, squares: Floats) -> Floats:
     return np.where(varies, products / np.where(varies, squares, 1.0), 0.0)
 
 
-def _statistic(rows: Floats, *, full: bool) -> float:
-    total = rows.sum(axis=0)
-    sums = rows.T @ rows if full else np.square(rows).sum(axis=0)
-    return float(_lengths(total[None], sums[None])[0])
+def _sums(a: Floats, c: Floats, *, full: bool) -> tuple[Floats, Floats, Floats]:
+    """Return the sums of the rows of D = A - b C, of their squares, and of their outer products, or squares again."""
+    n, p = a.shape
+    # Minus the first row: of a feature that does not vary nothing is left, and no rounding that looks like a slope.
+    first = np.concatenate([a[0], c[0]]).astype(float)
+    total, products = _moments(a, c, first, full=full)
+    own, cross, squares = _diagonals(products) if full else products
+    slopes = _ratios(cross - total[:p] * total[p:] / n, squares - np.square(total[p:]) / n)
+    # What is left of D, and its constant row.
+    rest, constant = total[:p] - slopes * total[p:], first[:p] - slopes * first[p:]
+    added = 2 * constant * rest + n * np.square(constant)
+    sums, square = n * constant + rest, own - slopes * (2 * cross - slopes * squares) + added
+    if not full:
+        return sums, square, square
+    left = np.hstack([np.eye(p), -np.diag(slopes)])
+    crossed = np.outer(constant, rest)
+    return sums, square, left @ products @ left.T + crossed + crossed.T + n * np.outer(constant, constant)
+
+
+def _moments(a: Floats, c: Floats, first: Floats, *, full: bool) -> tuple[Floats, Floats]:
+    """Return the sums of A and C minus a row, and those of their products, all or feature by feature: AA, AC and CC."""
+    n, p = a.shape
+    total, products = np.zeros(2 * p), np.zeros((2 * p, 2 * p) if full else (3, p))
+    # Copies of a million rows would be new memory, which takes longer than the sums.
+    step = max(1, _CACHED // (2 * p))
+    for start in range(0, n, step):
+        part = slice(start, start + step)
+        # Feature by feature in memory: sums over rows of two numbers are several times slower.
+        rows = np.empty((2 * p, len(a[part])))
+        np.subtract(a[part].T, first[:p, None], out=rows[:p])
+        np.subtract(c[part].T, first[p:, None], out=rows[p:])
+        total += rows.sum(axis=1)
+        products += rows @ rows.T if full else _feature_by_feature(rows[:p], rows[p:])
+    return total, products
+
+
+def _feature_by_feature(away: Floats, control: Floats) -> Floats:
+    return np.stack([(x * y).sum(axis=1) for x, y in ((away, away), (away, control), (control, control))])
+
+
+def _diagonals(products: Floats) -> Floats:
+    """Return the products of A and A, A and C, and C and C, feature by feature, of those of all with all."""
+    p = len(products) // 2
+    return np.stack([np.diagonal(products[i : i + p, j : j + p]) for i, j in ((0, 0), (0, p), (p, p))])
 
 
 def _lengths(totals: Floats, sums: Floats) -> Floats:
@@ -154,8 +194,8 @@ def _matrices(sums: Floats, left: Ints, right: Ints) -> Floats:
 
 
 def _as_rows(averages: ArrayLike, controls: ArrayLike) -> tuple[Floats, Floats]:
-    # Column by column in memory: sums over rows of two numbers are several times slower.
-    a, c = np.asarray(averages, float, order="F"), np.asarray(controls, float, order="F")
+    # Numbers of single precision stay what they are: a part of them is converted at a time.
+    a, c = (x if x.dtype.kind == "f" else x.astype(float) for x in map(np.asarray, (averages, controls)))
     if a.ndim != 2 or a.shape != c.shape or not a.shape[1] or len(a) < max(FEWEST, PER_FEATURE * a.shape[1]):
         raise ValueError(
             f"averages and controls must have one shape (n, p) with at least {FEWEST} rows, and {PER_FEATURE} per "

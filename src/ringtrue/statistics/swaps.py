@@ -119,22 +119,21 @@ def pooled_scores(*members: ArrayLike) -> list[Floats]:
     # Column by column in memory, as features read them.
     scores = np.empty((each[0].shape[1], sum(sizes)))
     for k, row in enumerate(scores):
-        row[:] = _scores(np.concatenate([one[:, k] for one in each]))
+        _score(np.concatenate([one[:, k] for one in each]), row)
     return np.split(scores.T, np.cumsum(sizes)[:-1])
 
 
-def _scores(values: Floats) -> Floats:
+def _score(values: Floats, scores: Floats) -> None:
+    """Write the normal scores of the ranks of values."""
     order = np.argsort(values)
     ordered = values[order]
     # Without ties ranks are places in the order, which takes half the time; nan is not even equal to itself.
     if (ordered[1:] > ordered[:-1]).all():
-        scores = np.empty(len(values))
         scores[order] = _scores_of_ranks(len(values))
-        return scores
+        return
     _, place, many = np.unique(values, return_inverse=True, return_counts=True)
     middle = np.cumsum(many) - (many - 1) / 2  # of ranks from 1
-    found: Floats = ndtri(middle / (len(values) + 1))[place.ravel()]
-    return found
+    scores[:] = ndtri(middle / (len(values) + 1))[place.ravel()]
 
 
 @lru_cache(maxsize=1)  # many entries, one after the other, have the same

@@ -58,7 +58,7 @@ class Averages:
         draws = [one[:, :few] for one in _draws(block, belief.columns)]
         with np.errstate(invalid="ignore"):  # lost replicates have draws that are not finite
             averages = np.concatenate([belief.features(part) for part in _parts(draws)])
-            controls = belief.features([block.truths[k][:few, None] for k in belief.columns])
+            controls = belief.features([block.truths[k][None, :few] for k in belief.columns])
         centre = belief.centre(block.index[:few], width(block.theta)) if belief.many else controls
         # Four bytes are enough for a mean, and a record has many of them.
         return {AVERAGES: np.stack([averages - centre, controls - centre], axis=1).astype(np.float32)}
@@ -79,10 +79,10 @@ def _spaced(values: Floats) -> Floats:
 
 
 def _parts(draws: Sequence[Floats]) -> list[list[Floats]]:
-    """Return some replicates at a time, (replicates, draws) each."""
+    """Return some replicates at a time, (draws, replicates) each."""
     many, b = draws[0].shape
     step = max(1, _CACHED // (many * len(draws)))
-    return [[one[:, i : i + step].T for one in draws] for i in range(0, b, step)]
+    return [[one[:, i : i + step] for one in draws] for i in range(0, b, step)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +142,7 @@ class _Belief:
         return [np.sort(np.asarray(f.evaluate(fresh, SEVERAL), float)) for f in self.asked]
 
     def features(self, values: Sequence[Floats]) -> Floats:
-        """Return the features of entries, averaged over the last axis."""
+        """Return the features of entries, averaged over the first axis."""
         return mean_features([place(one) for place, one in zip(self.placed, values, strict=True)])
 
     def centre(self, index: Ints, wide: int) -> Floats:
@@ -157,7 +157,7 @@ class _Belief:
     def draw(self, group: int, size: int) -> Floats:
         """Return the averages over fresh draws of the belief, for each replicate of a group."""
         drawn = self.question.mu0.sample(size * self.many, self.streams.generator("averages", 1 + group))
-        entries = [np.reshape(np.asarray(f.evaluate(drawn, SEVERAL), float), (size, self.many)) for f in self.asked]
+        entries = [np.reshape(np.asarray(f.evaluate(drawn, SEVERAL), float), (size, self.many)).T for f in self.asked]
         found = self.features(entries)
         found[:, : len(self.known)][:, self.known] = 0.0
         return found
