@@ -91,6 +91,22 @@ def test_details_show_every_test_and_measure() -> None:
     assert "adjusted p" not in str(result)
 
 
+def test_nothing_is_marked_as_outside_whose_interval_holds_the_ideal() -> None:
+    """Of four replicates an estimate may be far out, and says nothing; of many that are wrong it does."""
+    rng, marked = np.random.default_rng(0), 0
+    for _ in range(20):
+        theta = rng.normal(size=4)
+        few = rt.check_draws(theta, theta[:, None] + rng.normal(size=(4, 19)))
+        for m in few.measures:
+            marked += m.within == "no"
+            assert m.shown == ("open" if m.within == "no" and not m.clear else m.within)
+        assert ("!" in _lines(str(few))["theta"]) == any(
+            m.clear and m.within == "no" for m in few.measures if m.f == "theta"
+        )
+    assert marked  # the estimates of four replicates alone would be called outside
+    assert "!" in _lines(str(_many(2, wrong=1)))["f1"]
+
+
 def test_a_table_fits_a_terminal() -> None:
     """Whatever the names, lines of the table have at most 100 columns; wide letters count twice."""
     names = ["温度" * 30, "coefficient of something[Deerfield]" * 3, "θ", "x" * 300]

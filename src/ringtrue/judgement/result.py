@@ -386,7 +386,7 @@ def measures_table(rows: Sequence[Interval], alpha: float, *, over_time: bool = 
                 number(row.estimate, digits),
                 interval,
                 "-" if math.isnan(row.ideal) else f"{row.ideal:.3g}",
-                row.within,
+                row.shown,
             )
         )
     looks = "\n* at all looks together," if over_time else "\n*"
@@ -395,5 +395,6 @@ def measures_table(rows: Sequence[Interval], alpha: float, *, over_time: bool = 
         + f"{looks} simultaneous over test functions and measures, those of the joint law among themselves, but for"
         + "\ncontraction and skill: each alone. In tolerance:"
         + f"\nyes if an interval of its own is, each end of which is missed with probability {alpha:g}; no if the"
-        + "\nestimate is outside and clearly more than two thirds of what is tolerated"
+        + "\nestimate is outside and clearly more than two thirds of what is tolerated, and the"
+        + "\ninterval leaves out the ideal"
     )

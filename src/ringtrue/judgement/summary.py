@@ -116,7 +116,10 @@ def outcome_lines(measures: Iterable[Interval], tolerance: Tolerance, alpha: flo
 
 def _key(alpha: float, looks: str = "") -> str:
     sure = f"{100 * (1 - alpha):g} % intervals, all together{looks}"
-    return f"! outside, ? open, no mark: in tolerance, each by a narrower interval of its own. {sure}."
+    return _wrapped(
+        f"! outside, with an interval that leaves out the ideal; ? open; no mark: in tolerance, by a narrower interval "
+        f"of its own. {sure}."
+    )
 
 
 def _lines(
@@ -142,7 +145,7 @@ def _lines(
 
 def _marked(m: Interval) -> str:
     """Return a size with its interval, and a mark if it is not shown to be in tolerance."""
-    return f"{said(m)}{_MARKS.get(m.within, '')}"
+    return f"{said(m)}{_MARKS.get(m.shown, '')}"
 
 
 def said(m: Interval) -> str:
@@ -172,7 +175,7 @@ def _limits(column: Sequence[Interval], tolerance: Tolerance) -> str:
 
 def _also(result: Result) -> list[str]:
     """Name errors that the lines do not show: of correlations, of all entries at once, averaged over data."""
-    off = [m for m in result.measures if m.within == "no" and not _has_line(m, result)]
+    off = [m for m in result.measures if m.shown == "no" and not _has_line(m, result)]
     if not off:
         return []
     off.sort(key=lambda m: -_tolerances(m, result.tolerance))

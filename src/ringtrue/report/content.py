@@ -190,7 +190,7 @@ def _mends(result: Result) -> Iterator[str]:
 def _correlations(result: Result) -> Iterator[str]:
     """Say which correlations are off for sure, and too large to be tolerated."""
     for m in result.measures:
-        if m.name == "correlation error" and m.clear and m.within == "no":
+        if m.name == "correlation error" and m.shown == "no":
             way = "raise" if m.estimate < 0 else "lower"
             size = number(abs(m.estimate))
             yield f"Correct the correlation of {short(m.f)}: {way} what outputs report by {size}."
@@ -373,7 +373,7 @@ def _ideal(row: Interval) -> str:
 def _cell(row: Interval) -> Cell:
     digits = decimals(row)
     interval = f"{_fixed(row.low, digits)} to {_fixed(row.high, digits)}"
-    return Cell(_fixed(row.estimate, digits), interval, row.within)
+    return Cell(_fixed(row.estimate, digits), interval, row.shown)
 
 
 def fits(result: Result) -> list[Fits]:

@@ -57,6 +57,11 @@ class Interval:
         """Whether the interval excludes its ideal."""
         return self.low > self.ideal or self.high < self.ideal
 
+    @property
+    def shown(self) -> Literal["yes", "no", "open", "-"]:
+        """What may be said of it in one word: an error whose interval allows for none is not shown to be too large."""
+        return "open" if self.within == "no" and not self.clear else self.within
+
     def __str__(self) -> str:
         return f"{self.name} {self.estimate:.3g} ({self.low:.3g} to {self.high:.3g}; ideal {self.ideal:.3g})"
 
