@@ -351,6 +351,19 @@ def rounded(rng: Any, n: int, m: int) -> Given:
     return {"theta": np.round(theta, 1), "draws": np.round(draws, 1)}
 
 
+def rounded_draws(rng: Any, n: int, m: int) -> Given:
+    """Draws with one decimal, and truths with all of theirs."""
+    theta, _, draws = sound(rng, n, m)
+    return {"theta": theta, "draws": np.round(draws, 1)}
+
+
+def bootstrapped(rng: Any, n: int, m: int) -> Given:
+    """Means of counts that were drawn again: some of a few values, where truths have a density."""
+    theta = rng.gamma(4, 1, size=n)
+    y = rng.poisson(theta[:, None], size=(n, 20))
+    return {"theta": theta, "draws": np.stack([rng.choice(row, (m, 20)).mean(axis=1) for row in y]), "y": y}
+
+
 def single_precision(rng: Any, n: int, m: int) -> Given:
     """Numbers of 32 bits."""
     theta, _, draws = sound(rng, n, m)
@@ -410,7 +423,8 @@ def simplex(rng: Any, n: int, m: int) -> Given:
 LOOK_ALIKES: list[Callable[[Any, int, int], Given]] = [
     lambda rng, n, m: dict(zip(("theta", "y", "draws"), sound(rng, n, m), strict=True)) | {"belief": BELIEF},
     coins, rare_coins, three_values, counts, counts_by_normals, heavy_tails, of_the_belief, too_narrow_a_belief,
-    far_off, too_sure, positive, falling, rising, quantiles, rounded_truths, rounded, single_precision, often_zero,
+    far_off, too_sure, positive, falling, rising, quantiles, rounded_truths, rounded, rounded_draws, bootstrapped,
+    single_precision, often_zero,
     biased_members, named, known_by_draws, tabulated, weighted, simplex,
 ]  # fmt: skip
 #: Replicates and draws: few of either, and many.

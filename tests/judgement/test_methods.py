@@ -157,7 +157,12 @@ def test_sizes_are_those_of_the_worst_test_function() -> None:
     theta = result["theta"]
     text = str(result.methods_text())
     spread = f"{theta.spread.estimate:.2f} ({theta.spread.low:.2f}-{theta.spread.high:.2f})"
-    says(text, re.escape(f"For theta, which had the most evidence, the reported sd should be multiplied by {spread}"))
+    says(
+        text,
+        re.escape(
+            f"For theta, which had the most evidence of single test functions, the reported sd should be multiplied by {spread}"
+        ),
+    )
     says(text, rf"contained the truth in {100 * theta.coverage.estimate:.0f} %")
 
 

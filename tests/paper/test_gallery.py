@@ -81,6 +81,16 @@ def test_an_unwritable_folder_fails_before_computing(tmp_path: Path, monkeypatch
         _produce(tmp_path / "file")
 
 
+def test_a_page_of_somebody_else_is_not_written_over(tmp_path: Path) -> None:
+    """A folder of this name may hold a manuscript; a page of ours is made anew."""
+    _produce(tmp_path)
+    _produce(tmp_path)
+    (tmp_path / "index.html").write_text("<title>My paper</title>", "utf-8")
+    with pytest.raises(InvalidStudy, match="is not a page of ours"):
+        _produce(tmp_path)
+    assert (tmp_path / "index.html").read_text("utf-8") == "<title>My paper</title>"
+
+
 @pytest.mark.parametrize("scale", [0.0, -1.0, 1.5, float("nan")])
 def test_a_scale_outside_the_papers_is_refused(scale: float, tmp_path: Path) -> None:
     """The scale is a share of the paper's realisations."""

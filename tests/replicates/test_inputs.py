@@ -29,6 +29,16 @@ def test_equal_draws_and_hits_are_shares_of_the_draws() -> None:
     assert "second" not in given([1.0, 2.0, 3.0], [[1.0, 0.5, 3.0], [2.0, 2.5, 0.0], [0.0, 1.0, 7.0]])
 
 
+def test_draws_that_are_whole_numbers_of_steps_are_on_a_lattice() -> None:
+    """Three values at least, some of them equal; a chain that stood still has steps of any size."""
+    steps = [[0.1, 0.1, 0.3, 0.7], [0.1, 0.1, 0.3, 0.3], [0.1, 0.1, 0.3, 0.45], [0.0, 1.0, 2.0, 3.0], [2.0] * 4]
+    assert given(np.arange(5.0) + 0.5, steps)["lattice"][:, 0].tolist() == [1, 0, 0, 0, 0]
+    rng = np.random.default_rng(0)
+    stuck, counted = rng.normal(size=(50, 30))[:, rng.integers(0, 30, 99)], rng.poisson(90, (50, 99)) / 20
+    assert given(np.zeros(50), stuck)["lattice"].sum() == 0
+    assert given(np.zeros(50), counted)["lattice"].sum() > 40  # the least step may be missing
+
+
 @pytest.mark.parametrize(
     ("draws", "place", "kept"),
     [(9, 4, -1), (10, 0, -1), (10, 1, 1), (10, 8, 8), (10, 9, -1), (40, 1, -1), (40, 2, 2), (40, 37, 37), (40, 38, -1)],

@@ -267,19 +267,21 @@ def _usual_place(places: NDArray[Any]) -> float:
 
 
 def _equal_draws(seen: Looked) -> Suspicion | None:
-    """Draws that equal the one before, though no truth equals any draw."""
+    """Draws that equal the one before, though no truth equals any draw, and draws are not whole numbers of steps."""
     if seen.replicates.treated[seen.rows].any():
         return None  # a Markov chain that was declared may stay where it is, and weighted draws are repeated by us
     for column in seen.columns:
         tied = seen.seen(column, "tied")
+        if seen.seen(column, "lattice").mean() > 0.5:
+            continue  # rounded, or made of counts, as those of a bootstrap may be: such an output has equal draws
         # With few values the truth would equal a draw at least as often. If one draw equals the next with chance p, no
         # truth of n equals any of M draws with chance exp(-0.63 sum min(sqrt p, M p)) at most, and sqrt(tied) has no
         # larger mean: a sum of 55 and no hit have a chance of 10^-6 together, by Chernoff's bound.
         if np.sqrt(tied).sum() >= 55 + 2 * np.log(len(seen.columns)) and tied.mean() >= 0.01 and seen.never_hit(column):
             text = (
                 f"of the draws of {column.name} {percent(float(tied.mean()))} equal the draw before, though no truth "
-                f"equals any draw: a chain that stood still, or draws that were repeated or rounded; they are not so "
-                f"many independent draws"
+                f"equals any draw: a chain that stood still, or draws that were repeated; they are not so many "
+                f"independent draws"
             )
             return Suspicion(text, voids=False)
     return None

@@ -350,7 +350,7 @@ def _sizes(result: Result) -> list[str]:
     if not every or not all(np.isfinite(every[0][1][name].estimate) for name in ("spread", "bias", "coverage")):
         return []
     name, sizes = every[0]
-    which = f"For {name}" if len(every) == 1 else f"For {name}, which had the most evidence"
+    which = f"For {name}" if len(every) == 1 else f"For {name}, which had the most evidence of single test functions"
     together = f"{100 * (1 - result.spent):g} % intervals, simultaneous over all {counted(len(every), 'test function')}"
     return [
         f"{which}, the reported sd should be multiplied by {interval(sizes['spread'])}, the bias was "

@@ -21,6 +21,8 @@ from ..errors import InvalidStudy, RingtrueError
 
 #: The vignettes, in the order of the paper.
 NAMES = ("examples", "richardson", "forecasters", "laplace", "abc", "odes", "tolerances", "gp", "robust")
+#: What an index page of ours is known by.
+_TITLE = "<title>Testing whether a learning procedure is calibrated: the figures</title>"
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,9 @@ def _need_folder(folder: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise InvalidStudy(f"{folder} must be a folder to write to, but it is not: {error.strerror}.") from error
+    index = folder / "index.html"
+    if index.exists() and _TITLE not in index.read_text("utf-8", errors="replace"):
+        raise InvalidStudy(f"{index} is not a page of ours and would be written over; pass another folder (--out).")
 
 
 def _write_index(folder: Path) -> None:

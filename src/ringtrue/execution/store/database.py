@@ -259,7 +259,7 @@ def _spoken(path: Path, error: sqlite3.Error) -> StoreError:
 
 def damaged(path: Path, what: str) -> StoreDamaged:
     """Return the error that says what is damaged and how to save the rest."""
-    return StoreDamaged(f"{path} is damaged: {what}. Save the rest with: ringtrue repair {path}")
+    return StoreDamaged(f"{path} is damaged: {what}. Save the rest with: ringtrue repair {path} NEW")
 
 
 @contextlib.contextmanager

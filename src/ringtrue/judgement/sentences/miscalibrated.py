@@ -57,12 +57,17 @@ def miscalibrated(findings: Findings) -> str:
     if not rows:
         return _jointly(findings)
     worst = min(rows, key=lambda row: (_blunt(row), row.kind in _OF_ENTRIES, not _telling(row), _strength(row)))
-    own = next(item.pvalue for item in findings.found if item.level == worst.level)
-    # The p-value of the verdict may be that of another level, whose tests say less about what is wrong.
-    head = f"MISCALIBRATED ({worst.level}, {format_p(max(findings.overall, own))}):"
+    head = f"{_head(worst.level, findings)}:"
     besides = f"{_others(worst, findings)}{far_misses(findings, told={row.f for row in rows})}"
     rest = f"{besides}{idle(findings)}{whatever(findings)}{_chance(findings)}"
     return f"{head} {_complaint(worst, findings)}.{rest}"
+
+
+def _head(level: str, findings: Findings) -> str:
+    """Return the verdict, with the level that is spoken of and a p-value that its own evidence has."""
+    own = next((item.pvalue for item in findings.found if item.level == level), 0.0)
+    # The p-value of the verdict may be that of another level, whose tests say less about what is wrong.
+    return f"MISCALIBRATED ({level}, {format_p(max(findings.overall, own))})"
 
 
 def _in_doubt(findings: Findings) -> str:
@@ -71,16 +76,21 @@ def _in_doubt(findings: Findings) -> str:
     level, names = rows[0].level if rows else "strong", list(dict.fromkeys(row.f for row in rows))
     what = f"{listed(names)} {'fails' if len(names) == 1 else 'fail'}" if names else "the test functions jointly fail"
     return (
-        f"MISCALIBRATED ({level}, {format_p(findings.overall)}): {what} the test; by how much the procedure is off, if "
+        f"{_head(level, findings)}: {what} the test; by how much the procedure is off, if "
         f"it is, can be told when the inputs are right.{idle(findings)}{whatever(findings)}"
     )
 
 
 def _chance(findings: Findings) -> str:
     """Say how often a right procedure looks like this, where that is not next to never."""
-    if findings.overall <= _RARE:
+    return _by_chance("a calibrated procedure", findings.overall, findings)
+
+
+def _by_chance(right: str, p: float, findings: Findings) -> str:
+    if p <= _RARE:
         return ""
-    return f" A calibrated procedure looks like this in one run of {1 / findings.overall:.0f}: another seed tells."
+    anew = "other simulations tell" if findings.replicates.header.given else "another seed tells"
+    return f" {right[0].upper()}{right[1:]} looks like this in one run of {1 / p:.0f}: {anew}."
 
 
 def _strength(row: TestRow) -> tuple[bool, float, float]:
@@ -98,7 +108,7 @@ def _telling(row: TestRow) -> bool:
 
 def _jointly(findings: Findings) -> str:
     rows = [row for item in findings.found if item.level == "strong" for row in item.rows]
-    head = f"MISCALIBRATED (strong, {format_p(findings.overall)}): the test functions jointly, no single one"
+    head = f"{_head('strong', findings)}: the test functions jointly, no single one"
     if not rows:
         return f"{head}."
     worst = min(rows, key=_strength)
@@ -332,13 +342,14 @@ def exactness(exact: Evidence, findings: Findings) -> str:
     """Say whether anything speaks against the exact posterior."""
     worst = min(exact.rows, key=lambda row: row.adjusted)
     if exact.pvalue <= findings.alpha and worst.kind == DATA:
-        return f"NOT THE EXACT POSTERIOR (exact, {format_p(exact.pvalue)}): {_along_data(findings)}."
-    if exact.pvalue <= findings.alpha:
-        return (
-            f"NOT THE EXACT POSTERIOR (exact, {format_p(exact.pvalue)}): {worst.f} sees data that the output does not "
-            f"use, or uses wrongly: {where_off(_column(worst.f, findings))}."
-        )
-    return f"Exact posterior: nothing found against it ({format_p(exact.pvalue)})."
+        said = _along_data(findings)
+    elif exact.pvalue <= findings.alpha:
+        off_at = where_off(_column(worst.f, findings))
+        said = f"{worst.f} sees data that the output does not use, or uses wrongly: {off_at}"
+    else:
+        return f"Exact posterior: nothing found against it ({format_p(exact.pvalue)})."
+    chance = _by_chance("an exact posterior", exact.pvalue, findings)
+    return f"NOT THE EXACT POSTERIOR (exact, {format_p(exact.pvalue)}): {said}.{chance}"
 
 
 def _along_data(findings: Findings) -> str:

@@ -23,6 +23,8 @@ from ..record import IGNORES_STREAM, INPUT, LOOKED, NO_STREAM, SAME_SHIFT, Field
 
 #: Numbers that are marked at once.
 _CHUNK = 1_000_000
+#: Steps of a lattice are whole but for rounding, relative to themselves.
+_WHOLE = 1e-6
 #: With fewer draws the place of the largest says little.
 _PLACES = 10
 
@@ -171,9 +173,12 @@ def _of_draws(block: Block, few: int) -> dict[str, NDArray[Any]]:
         return {}
     columns = [block.ranked[k].some for k in block.strong]
     first, b = columns[0][:, :few], block.b
-    arrays: dict[str, NDArray[Any]] = {name: np.full((len(block.functions), b), np.nan) for name in ("tied", "hit")}
+    arrays: dict[str, NDArray[Any]] = {
+        name: np.full((len(block.functions), b), np.nan) for name in ("tied", "lattice", "hit")
+    }
     for k, some in zip(block.strong, columns, strict=True):
         arrays["tied"][k, :few] = _share(some[1:, :few] == some[:-1, :few]) if len(some) > 1 else 0.0
+        arrays["lattice"][k, :few] = _on_a_lattice(some[:, :few], arrays["tied"][k, :few] > 0)
         arrays["hit"][k, :few] = _share(some[:, :few] == block.truths[k][:few])
     if len(columns[0]) == 2 and not block.outputs.ready.treated:  # weighted outputs have numbers of draws of their own
         arrays["second"] = np.full((len(block.functions), b), np.nan)
@@ -183,6 +188,19 @@ def _of_draws(block: Block, few: int) -> dict[str, NDArray[Any]]:
     for name, values in (("highest", first), ("lowest", -first)):
         arrays[name] = _padded(_place_of_largest(values), b, -1)
     return arrays
+
+
+def _on_a_lattice(values: Floats, asked: NDArray[np.bool_]) -> Floats:
+    """Return 1 for outputs whose draws are three values or more, whole numbers of one step apart, and 0 for others."""
+    found = np.zeros(values.shape[1])
+    ordered = np.sort(values[:, asked], axis=0)
+    with np.errstate(all="ignore"):
+        gaps = np.diff(ordered, axis=0)
+        gaps[gaps == 0] = np.nan
+        steps = gaps / np.fmin.reduce(gaps, axis=0, initial=np.inf)
+        whole = ~(np.abs(steps - np.rint(steps)) > _WHOLE * steps)
+    found[asked] = whole.all(axis=0) & (np.isfinite(steps).sum(axis=0) >= 2)
+    return found
 
 
 def _share(mask: NDArray[np.bool_]) -> Floats:
