@@ -160,7 +160,8 @@ def test_sizes_are_those_of_the_worst_test_function() -> None:
     says(
         text,
         re.escape(
-            f"For theta, which had the most evidence of single test functions, the reported sd should be multiplied by {spread}"
+            "For theta, which had the most evidence of single test functions, the reported sd should be multiplied by "
+            f"{spread}"
         ),
     )
     says(text, rf"contained the truth in {100 * theta.coverage.estimate:.0f} %")
