@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -122,7 +122,7 @@ class _Belief:
         # Two for every entry, then one for every pair, whose mean depends on how entries depend on each other.
         self.known = np.array([one.centred for one in self.placed] * 2, bool)
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         """What the averages and the controls of one replicate take."""
         return 2 * len(parts(len(self.columns))) * np.dtype(np.float32).itemsize
