@@ -551,3 +551,13 @@ def test_outputs_that_are_one_point_are_judged() -> None:
     draws = np.full((20, 40), 0.3)
     draws[3:5] = 5.0
     assert rt.check_draws(theta, draws).replicates.n == 20
+
+
+def test_a_truth_that_is_no_number_is_told_from_draws_that_are_none() -> None:
+    """Whoever has handed over both knows where to look."""
+    rng = np.random.default_rng(0)
+    theta, draws = rng.normal(size=9), rng.normal(size=(9, 5))
+    with pytest.raises(rt.errors.ReplicateFailed, match="is nan or infinite at the truth"):
+        rt.check_draws(np.where(np.arange(9) == 5, np.nan, theta), draws)
+    with pytest.raises(rt.errors.ReplicateFailed, match=r"is nan or infinite\. Pass"):
+        rt.check_draws(theta, np.where(np.arange(5) == 3, np.nan, draws))

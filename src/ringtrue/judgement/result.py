@@ -39,7 +39,10 @@ class Resolution:
 
     def __str__(self) -> str:
         if math.isnan(self.bias):
-            return "What this run could have seen is known for spread and bias, by the default test, without losses."
+            return (
+                "How small an error this run could have seen is not known: that is computed for the default test of "
+                "independent draws or exact laws, without losses."
+            )
         ends = [
             f"{word} {near(x, 1)}"
             for word, x in (("above", self.over_confident), ("below", self.under_confident))

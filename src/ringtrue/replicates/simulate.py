@@ -144,12 +144,8 @@ class Recorder:
     def _lose_numbers(self, block: Block, mine: slice, bad: Any) -> None:
         """Lose the replicates whose numbers are not finite, for the reason their output gives if it gives one."""
         for j in np.flatnonzero(bad.any(axis=1)):
-            names = ", ".join(repr(f.name) for k, f in enumerate(block.functions) if bad[j, k])
             place = int(j) + mine.start
-            where = _in_chains(block, place, int(np.argmax(bad[j])))
-            reason = block.outputs.lost.get(
-                place, f"finite numbers were expected, but {names} is nan or infinite{where}"
-            )
+            reason = block.outputs.lost.get(place) or _not_finite(block, place, np.flatnonzero(bad[j]).tolist())
             self.lose(block.index[place : place + 1], ReplicateFailed(reason), "output", came=True)
 
     def lose(self, rows: Iterable[int], error: Exception, stage: str, *, came: bool = False) -> None:
@@ -178,6 +174,14 @@ class Recorder:
         # A batch counts whole or not at all, or a later run would find half of it computed.
         end = failure.replicate if batch is None else max(failure.replicate // batch * batch, self.first)
         return Outcome(record.part(self.first, end), failure, self.error)
+
+
+def _not_finite(block: Block, place: int, columns: list[int]) -> str:
+    """Say which test functions are not finite, and whether at the truth or in the draws of the output."""
+    names = ", ".join(repr(block.functions[k].name) for k in columns)
+    at_truth = not all(np.isfinite(block.truths[k][place]) for k in columns)
+    where = " at the truth" if at_truth else _in_chains(block, place, columns[0])
+    return f"finite numbers were expected, but {names} is nan or infinite{where}"
 
 
 def _in_chains(block: Block, place: int, k: int) -> str:

@@ -70,7 +70,8 @@ def _excluded(sizes: Sequence[Interval]) -> str:
     spread, bias = known_to(sizes)
     names = list(dict.fromkeys(m.f for m in sizes))
     one = len(names) == 1
-    sd = f"the sd of {names[0]} is" if one else f"the sds of all {len(names)} functions asked about are"
+    every = "both" if len(names) == 2 else f"all {len(names)}"
+    sd = f"the sd of {names[0]} is" if one else f"the sds of {every} functions asked about are"
     shown = [f"{sd} right to within {percent(spread)}"] if spread < _UNKNOWN else []
     whose = ("its bias is" if one else "their biases are") if shown else f"the bias of {listed(names)} is"
     shown += [f"{whose} below {number(bias)} sd"] if math.isfinite(bias) else []
