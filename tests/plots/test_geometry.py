@@ -218,3 +218,59 @@ def test_a_legend_outside_is_no_fault() -> None:
     ax.set(xlabel="x", ylabel="y")
     figure.legend(loc="outside upper left")
     assert faults(figure) == []
+
+
+#: Two parameters and the two functions that come with them fit; of ten the worst do.
+COLUMN = (3.4, 2.6)
+
+
+@pytest.mark.parametrize("what", ["one", "two", "ten", "long names"])
+@pytest.mark.parametrize(
+    "name", ["pit_histogram", "z_contraction", "data_averaged", "caterpillar", "ecdf_difference", "forest"]
+)
+def test_a_journals_column_holds_what_fits(name: str, what: str) -> None:
+    """In a small figure nothing lies on anything or is cut, whatever the names and however many parameters."""
+    assert faults(drawn(name, ANY[what](), figsize=COLUMN)) == []
+
+
+def test_of_many_only_those_are_drawn_for_which_there_is_room() -> None:
+    """A small figure has six panels at most and says so; those that are asked for by name are all drawn."""
+    ten = narrow(120, 10)
+    some = plots.pit_histogram(ten, figsize=COLUMN)
+    assert len(some) == 6
+    assert "the worst 6 of 12" in some[0].figure.get_suptitle()
+    names = [function.name for function in ten.replicates.functions]
+    assert len(plots.pit_histogram(ten, names, figsize=COLUMN)) == len(names)
+    assert plots.scatter_matrix(ten, figsize=COLUMN).shape == (2, 2)
+
+
+def test_a_key_may_be_as_wide_as_its_row() -> None:
+    """A key that several panels share is not cut to the first of them, and squeezes none."""
+    panels = plots.forest(over_confident(), figsize=COLUMN)
+    legends = [one.get_legend() for one in panels if one.get_legend()]
+    assert [text.get_text() for text in legends[0].get_texts()][-1] == "excludes the ideal"
+    widths = [one.get_window_extent().width for one in panels]
+    assert max(widths) < 1.2 * min(widths)
+
+
+def test_names_below_panels_do_not_meet() -> None:
+    """A long name of a parameter is cut where its panel ends, and its dollar signs are dollar signs."""
+    rng = np.random.default_rng(2)
+    draws = rng.normal(size=(60, 2, 40))
+    result = rt.check_draws(
+        {"a $S_0$ " + "long_" * 8: rng.normal(size=60)}, {"a $S_0$ " + "long_" * 8: draws}, chains=2
+    )
+    assert faults(drawn("diagnostics", result)) == []
+    assert faults(drawn("diagnostics", result, figsize=COLUMN)) == []
+
+
+def test_what_is_said_of_nothing_stays_inside_its_panel() -> None:
+    """Where no sd is known, no band is drawn, and the sentence is as wide as the panel at most."""
+    result = rt.check(BELIEF, BAYES.simulate, BAYES, n=100, batch=100)
+    panel = plots.z_contraction(result, figsize=COLUMN)[1]
+    panel.figure.draw_without_rendering()
+    (said,) = [text for text in panel.texts if "known" in text.get_text()]
+    box, mine = said.get_window_extent(), panel.get_window_extent()
+    assert mine.x0 < box.x0
+    assert box.x1 < mine.x1
+    assert not panel.patches

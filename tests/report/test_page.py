@@ -438,3 +438,16 @@ def test_a_wrong_correlation_is_what_to_mend() -> None:
     advice = " ".join(content._mends(result))
     assert "Correct the correlation of theta[0] and theta[1]: raise what outputs report by 0." in advice
     assert "sum" not in advice
+
+
+def test_what_stands_above_a_picture_is_inside_it() -> None:
+    """However many lines of small print and keys there are, the title is not cut off at the top."""
+    rng = np.random.default_rng(1)
+    draws = rng.normal(size=(300, 99))
+    draws[:20] = np.nan
+    result = rt.check_draws(rng.normal(size=300), draws, on_failure="record")
+    pictures = [*figures.overview(result), *figures.panels(result)[0].pictures]
+    tops = [float(y) for one in pictures for y in re.findall(r'<text[^>]* y="([-0-9.]+)"', one.svg)]
+    assert tops
+    # Where letters stand; the tall ones of DejaVu Sans are 0.76 of their size of 8.5.
+    assert min(tops) > 0.76 * 8.5

@@ -292,9 +292,10 @@ def _draw_curve(axis: Axes, curve: Data) -> None:
     axis.plot(curve["all_best"], [low - 0.06 * (high - low)] * len(curve["all_best"]), "|", color="0.3", ms=5)
     index = curve["x"].index(curve["best"])
     axis.plot(curve["best"], curve["choosing"][index], "*", color=COLOURS[0], ms=9, clip_on=False, zorder=5)
-    axis.annotate(
-        "$x^*$", (curve["best"], curve["choosing"][index]), (-20, -3), textcoords="offset points", fontsize="medium"
-    )
+    # At the right end curves come down from the left, and there is room outside.
+    aside = (-20, -3) if curve["best"] < 0.9 else (6, -3)
+    star = axis.annotate("$x^*$", (curve["best"], curve["choosing"][index]), aside, textcoords="offset points")
+    star.set(fontsize="medium", annotation_clip=False)
     axis.axvline(GRID[BASELINE], color="0.3", lw=0.6, ls=":")
     axis.annotate("$x_b$", (GRID[BASELINE], low), (2, 0), textcoords="offset points", fontsize="medium")
     axis.set(xlabel="$x$ (ticks at the bottom: $x^*$ of all repetitions)", ylabel="$\\log p$", xlim=(-0.01, 1.01))
@@ -317,7 +318,7 @@ def _draw_means(axis: Axes, data: Data) -> None:
     both = column(known, "reference") + column(known, "reference_base")
     axis.plot(column(known, "S") * 2, both, "x", color="k", ms=6, mew=0.8, zorder=5, label="reference")
     axis.set(xlabel="$S$", ylabel="mean $\\log p$")
-    found = _winner(rows).replace("x*", "$x^*$").replace(" mean at ", " mean\nat ")
+    found = _winner(rows).replace("x*", "$x^*$").replace("S =", "$S$ =").replace(" mean at ", " mean\nat ")
     axis.set_title(f"(c) {found}", loc="left")
 
 

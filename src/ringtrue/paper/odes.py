@@ -173,8 +173,8 @@ def _draw_paper(data: Data) -> Figure:
             axis.set_ylabel(text)
         footnote(
             figure,
-            f"{_run(data['settings']['n_paper'], data, rows)}; grey: where all counts lie in 99 % of calibrated "
-            f"figures; contours: the belief, points: one draw of each output",
+            f"{_run(data['settings']['n_paper'], data, rows)}; grey: 99 % band, all counts together; "
+            f"contours: the belief; points: one draw of each output, crosses: beyond",
         )
     return figure
 
@@ -209,8 +209,14 @@ def _scatter(axis: Axes, belief: Any, drawn: Any) -> None:
     # Where a twentieth of the belief has a lower density, the contour holds the rest.
     levels = np.quantile(density(truth), [0.05, 0.2, 0.5])
     axis.contour(np.exp(x), np.exp(y), density(np.stack([x.ravel(), y.ravel()])).reshape(x.shape), levels, colors="0.5")
-    axis.plot(*np.exp(points), ".", color=COLOURS[1], ms=2.5)
-    axis.set(xscale="log", yscale="log", xlim=(0.8, 60), ylim=(0.8, 60))
+    # Further out, points are crosses at the edge.
+    low, high = 0.8, 60.0
+    there = np.exp(points)
+    edge = ((there < low) | (there > high)).any(axis=0)
+    axis.plot(*there[:, ~edge], ".", color=COLOURS[1], ms=2.5)
+    if edge.any():
+        axis.plot(*np.clip(there[:, edge], low, high), "x", color=COLOURS[1], ms=3.5, clip_on=False)
+    axis.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
 
 
 def _label(axis: Axes, text: str) -> None:
@@ -275,11 +281,11 @@ def _forest(axis: Axes, rows: list[Row], measure: str) -> None:
     axis.set_yticks(range(len(rows)), [row["solver"] for row in rows], fontsize="small")
     axis.set_ylim(len(rows) - 0.5, -0.5)
     if measure == "spread":
-        axis.set(xscale="log", xlim=(low, high), xlabel="the reported sd should be so many times larger")
+        axis.set(xscale="log", xlim=(low, high), xlabel="factor on the reported sd")
         axis.set_xticks([0.1, 0.3, 1, 3, 10, 30], ["0.1", "0.3", "1", "3", "10", "30"])
         axis.minorticks_off()
     else:
         axis.set_xscale("symlog", linthresh=1.0)
-        axis.set(xlim=(low, high), xlabel="bias in reported sds (above 0: outputs lie too low)")
-        axis.set_xticks([-1, 0, 1, 3, 10], ["-1", "0", "1", "3", "10"])
+        axis.set(xlim=(low, high), xlabel="bias in reported sds (above 0: too low)")
+        axis.set_xticks([-1, 0, 1, 3, 10], ["\N{MINUS SIGN}1", "0", "1", "3", "10"])
         axis.legend(loc="lower right")

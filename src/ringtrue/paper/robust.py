@@ -270,8 +270,9 @@ def _draw_distances(axis: Axes, data: Data, *, limit: float) -> None:
     for i, item in enumerate(data["crossings"], start=1):
         height = exact_distance(item["exact"], 1.0, variance)
         axis.plot(item["exact"], height, "o", ms=8, mfc="none", mec=COLOURS[i], mew=1)
-        share = axis.annotate(f"{item['exact']:.3f}", (item["exact"], height), (-4, 6), textcoords="offset points")
-        share.set(ha="right", fontsize="small")
+    # In the corner, since between the lines a number would lie on one.
+    equal = [f"{item['exact']:.3f}, {_name(item['power'])}" for item in data["crossings"]]
+    axis.text(0.03, 0.99, "\n".join(["equal at", *equal]), transform=axis.transAxes, va="top", fontsize="small")
 
 
 def _draw_pvalues(axis: Axes, data: Data) -> None:
@@ -283,6 +284,6 @@ def _draw_pvalues(axis: Axes, data: Data) -> None:
             axis, column(rows, "eps"), column(rows, name), STYLES[i] + MARKERS[i], color=COLOURS[i], label=label
         )
     point = (BLIND[1], _blind(data)["p_cook"])
-    axis.annotate("$\\chi^2$ is blind", point, (0.35, 0.01), fontsize="small", arrowprops={"arrowstyle": "-"})
+    axis.annotate("$\\chi^2$ is blind", point, (0.4, 1e-5), fontsize="small", arrowprops={"arrowstyle": "-"})
     axis.set(xlabel="share of outliers $\\epsilon$", ylabel="p-value")
     log_pvalues(axis)

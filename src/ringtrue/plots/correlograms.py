@@ -10,7 +10,7 @@ import numpy as np
 from ..judgement.order import Independence, independence
 from ..judgement.text import format_p
 from .selection import Chosen, Source, choose, replicates_of
-from .style import COLOURS, MARKERS, NULL, PANELS, Size, journal, only_one, panels, returned
+from .style import COLOURS, MARKERS, NULL, Size, journal, most_panels, panels, returned
 from .titles import entitle
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def correlogram(
     'lag in the order of the replicates'
     """
     found = independence(replicates_of(source), f=f, lags=lags, confidence=confidence)
-    names = _largest(found, 1 if only_one(ax) else PANELS)
+    names = _largest(found, most_panels(ax, figsize))
     picked = choose(source, names, most=len(names))
     chosen = Chosen(picked.replicates, picked.columns, len(found.functions) - len(names))
     with journal(ax):

@@ -15,7 +15,7 @@ from ..replicates.record import Replicates
 from .headers import even
 from .lattices import Floats
 from .selection import Chosen, Source, choose
-from .style import COLOURS, NULL, PANELS, POINTS, Size, journal, only_one, panels, returned, say, thinned
+from .style import COLOURS, NULL, POINTS, Size, journal, most_panels, panels, returned, say, thinned
 from .titles import entitle
 
 if TYPE_CHECKING:
@@ -59,13 +59,13 @@ def z_contraction(source: Source, f: str | Iterable[str] | None = None, *, figsi
     >>> z_contraction(check_draws(rng.normal(size=50), rng.normal(size=(50, 19))), "theta").get_ylabel()
     'z-score, (truth - mean) / sd'
     """
-    chosen = choose(source, f, most=1 if only_one(ax) else PANELS)
+    chosen = choose(source, f, most=most_panels(ax, figsize))
     with journal(ax):
         drawn = panels(ax, len(chosen.columns), figsize=figsize)
         own = [_draw_contraction(one, chosen, k) for one, k in zip(drawn, chosen.columns, strict=True)]
         if ax is None:
             even(drawn)
-        entitle(drawn, chosen, ax, common=f"{_some(chosen, POINTS)}grey: 95 %", own=own)
+        entitle(drawn, chosen, ax, common=f"{_some(chosen, POINTS)}grey: 95 % of points, if normal", own=own)
     return returned(drawn)
 
 
@@ -83,13 +83,13 @@ def scores(replicates: Replicates, k: int) -> tuple[Floats, Floats]:
 def _draw_contraction(ax: Axes, chosen: Chosen, k: int) -> str:
     """Draw one panel, and return what is to be said of it."""
     contraction, z = scores(chosen.replicates, k)
-    ax.axhspan(-1.96, 1.96, color=NULL, alpha=0.25, lw=0, zorder=0)
-    ax.axhline(0, color="0.35", lw=0.8, zorder=1)
-    ax.axvline(0, color="0.35", lw=0.8, ls=":", zorder=1)
     ax.set(xlabel="contraction, 1 - sd²/var", ylabel="z-score, (truth - mean) / sd")
     if not z.size:
         say(ax, "no mean and sd are known" if chosen.n > 1 else "one replicate has no variance")
         return ""
+    ax.axhspan(-1.96, 1.96, color=NULL, alpha=0.25, lw=0, zorder=0)
+    ax.axhline(0, color="0.35", lw=0.8, zorder=1)
+    ax.axvline(0, color="0.35", lw=0.8, ls=":", zorder=1)
     far = (np.abs(z) > _FAR) | (contraction < _WIDE)
     _scatter_contraction(ax, contraction, z, far)
     return _said(_missing(chosen.n - z.size), _beyond(int(far.sum())))
@@ -159,7 +159,7 @@ def recovery(source: Source, f: str | Iterable[str] | None = None, *, figsize: S
     >>> recovery(check_draws(rng.normal(size=50), rng.normal(size=(50, 19))), "theta").get_xlabel()
     'truth'
     """
-    chosen = choose(source, f, most=1 if only_one(ax) else PANELS)
+    chosen = choose(source, f, most=most_panels(ax, figsize))
     with journal(ax):
         drawn = panels(ax, len(chosen.columns), figsize=figsize, height=3.2)
         own = [_draw_recovery(one, chosen, k) for one, k in zip(drawn, chosen.columns, strict=True)]
@@ -176,6 +176,8 @@ def _draw_recovery(ax: Axes, chosen: Chosen, k: int) -> str:
     ax.set(xlabel="truth", ylabel=f"mean of the output, ± {_NORMAL} sd")
     # With equal limits and a square box the diagonal has 45 degrees, and a lean can be seen.
     ax.set_box_aspect(1)
+    # What stands above begins at the left, and knows the width before the box is square.
+    ax.set_anchor("W")
     if not truth.size:
         say(ax, "no mean and sd are known")
         return ""

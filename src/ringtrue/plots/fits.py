@@ -18,7 +18,7 @@ from ..replicates.record import Replicates
 from ..values import Floats
 from .headers import heads, settle
 from .selection import Source, replicates_of
-from .style import COLOURS, PANELS, POINTS, Size, journal, only_one, panels, plain, returned, say, thinned
+from .style import COLOURS, POINTS, Size, journal, most_panels, panels, plain, returned, say, thinned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +72,7 @@ def diagnostics(
     """
     replicates_of(source)  # refuses what has none
     found = known_of(source, limits=limits) if limits or isinstance(source, Replicates) else source.diagnostics
-    chosen = _chosen(found, names, 1 if only_one(ax) else PANELS)
+    chosen = _chosen(found, names, most_panels(ax, figsize))
     k = _against(found.replicates, found.flagged, against)
     with journal(ax):
         drawn = panels(ax, len(chosen), figsize=figsize)
@@ -117,7 +117,8 @@ def _draw(ax: Axes, found: Diagnostics, line: Line, k: int) -> str:
     ran, values = found.replicates, found.columns[line.name]
     there = ran.kept & ~np.isnan(values) & np.isfinite(ran.truth[:, k])
     x, y, flagged = ran.truth[there, k], values[there], found.flagged[there]
-    ax.set(xlabel=f"true {plain(ran.functions[k].name)}", ylabel=plain(line.name))
+    ax.set_xlabel(f"true {plain(ran.functions[k].name)}", parse_math=False)
+    ax.set_ylabel(plain(line.name), parse_math=False)
     endless = int(np.isinf(y).sum())
     beyond = "" if line.limit == "-" else f", {line.flagged} beyond the limit"
     note = f"n = {there.sum()}{beyond}{f', {endless} infinite, on top' if endless else ''}"

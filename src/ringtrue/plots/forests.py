@@ -83,6 +83,7 @@ def forest(
         # The user's axes may stand anywhere, and a label that looks repeated may be the only one in sight.
         if ax is None:
             _drop_repeated_labels(drawn)
+            _shorten(drawn)
         settle(drawn, ax)
         notes = [_listed(_farthest(group, most), _known(name, judged)) for name, group in groups.items()]
         heads(drawn, list(groups), notes, [meanings(rows)] * len(drawn))
@@ -125,6 +126,18 @@ def _drop_repeated_labels(drawn: Sequence[Axes]) -> None:
     for one, mine, before in zip(drawn[1:], labels[1:], labels, strict=False):
         if mine == before and not one.get_subplotspec().is_first_col():  # type: ignore[union-attr]
             one.tick_params(labelleft=False)
+
+
+def _shorten(drawn: Sequence[Axes]) -> None:
+    """Cut names beside panels so that they leave room for the panels."""
+    named = [one for one in drawn if one.yaxis.get_tick_params().get("labelleft", True)]
+    starts = {one.get_subplotspec().colspan.start for one in named}  # type: ignore[union-attr]
+    width = 72 * drawn[0].get_figure(root=True).get_figwidth()  # type: ignore[union-attr]
+    room = max((0.3 if len(starts) == 1 else 0.4) * width / len(starts), _NAME)
+    for one in named:
+        font = one.get_yticklabels()[0].get_fontproperties()
+        names = [text.get_text() for text in one.get_yticklabels()]
+        one.set_yticks(one.get_yticks(), [cut(name, room, font) for name in names], parse_math=False)
 
 
 def _label(row: Interval, several: bool) -> str:

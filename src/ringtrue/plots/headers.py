@@ -22,6 +22,8 @@ _GAP = 3.0
 #: Height of a line and of a row of a key, and the length of the line or marker before a name with its spaces, in sizes
 #: of type.
 _LINE, _ROW, _SAMPLE = 1.25, 1.35, 3.2
+#: A word below a panel may be so much wider than the panel.
+_FURTHER = 1.3
 #: Panels that differ by more than this factor in height have axes of their own.
 _ALIKE = 3.0
 
@@ -38,6 +40,8 @@ def settle(drawn: Sequence[Axes], ax: Any = None) -> None:
     figure: Any = drawn[0].get_figure(root=True)
     if ax is None and (engine := figure.get_layout_engine()) is not None:
         engine.execute(figure)
+        for one in drawn:
+            _fit_label(one)
 
 
 def even(drawn: Sequence[Axes]) -> None:
@@ -58,25 +62,49 @@ def once(keys: Sequence[Keys]) -> list[Keys]:
 def heads(drawn: Sequence[Axes], titles: Sequence[str], notes: Sequence[str], keys: Sequence[Keys] = ()) -> None:
     """Write a header above every panel; a key that several share stands above the first of them."""
     every = once(keys or [()] * len(drawn))
-    for one, title, note, pairs in zip(drawn, titles, notes, every, strict=True):
+    keyed = [one for one, pairs in zip(drawn, every, strict=True) if pairs]
+    rooms = [_key_room(one, keyed, drawn) for one in drawn]
+    for one, title, note, pairs, room in zip(drawn, titles, notes, every, rooms, strict=True):
         # Titles side by side stand at one height, though a key is below the first alone.
-        beside = [p for other, p in zip(drawn, every, strict=True) if _top(other) == _top(one)]
-        head(one, title, note, pairs, least=max(_key_height(one, p) for p in beside))
+        beside = [(p, r) for other, p, r in zip(drawn, every, rooms, strict=True) if _top(other) == _top(one)]
+        head(one, title, note, pairs, least=max(_key_height(p, r) for p, r in beside), key_room=room)
+
+
+def _fit_label(ax: Axes) -> None:
+    """Break the label below a panel where the panel ends, so that neighbours do not meet."""
+    font, room = ax.xaxis.label.get_fontproperties(), _room(ax)
+    lines = broken(ax.get_xlabel(), room, font)
+    # A word may reach a little further than its panel, where only numbers on the axes are.
+    fits = [line if _length(line, font) <= _FURTHER * room else cut(line, room, font) for line in lines]
+    ax.xaxis.label.set_text("\n".join(fits))
+
+
+def _key_room(ax: Axes, keyed: Sequence[Axes], drawn: Sequence[Axes]) -> float:
+    """Return the width for the key of a panel: that of its row, if nobody to its right has one or is a stranger."""
+    mine = ax.get_position(original=True)
+    beside = [one for one in ax.figure.axes if _top(one) == _top(ax) and one.get_position(original=True).x0 > mine.x0]
+    if not beside or any(one in keyed or one not in drawn for one in beside):
+        return _room(ax)
+    end = max(one.get_position(original=True).x1 for one in beside)
+    return _room(ax) * float((end - mine.x0) / mine.width)
 
 
 def _top(ax: Axes) -> float:
     return round(float(ax.get_position(original=True).y1), 2)
 
 
-def head(ax: Axes, title: str, note: str = "", keys: Keys = (), *, least: float = 0.0) -> None:
+def head(
+    ax: Axes, title: str, note: str = "", keys: Keys = (), *, least: float = 0.0, key_room: float | None = None
+) -> None:
     """Write above a panel, from the top: a title, n and M in small type, and what lines and markers mean.
 
-    The key takes at least so many points of height, whether there is one or not.
+    The key takes at least so many points of height, whether there is one or not, and may be wider than the panel.
     """
     room, height = _room(ax), _GAP
+    wide = room if key_room is None else key_room
     if keys:
-        _key(ax, keys, room, height)
-    height += max(least, _key_height(ax, keys))
+        _key(ax, keys, wide, height)
+    height += max(least, _key_height(keys, wide))
     if note:
         height += _print(ax, note, room, height) + _GAP
     pad = height if height > _GAP else None
@@ -125,11 +153,11 @@ def _print(ax: Axes, note: str, room: float, height: float) -> float:
     return float(len(lines) * _LINE * float(small.get_fontsize()))
 
 
-def _key_height(ax: Axes, keys: Keys) -> float:
+def _key_height(keys: Keys, room: float) -> float:
     """Return the points that a key takes above a panel."""
     if not keys:
         return 0.0
-    rows, size = -(-len(keys) // _columns(keys, _room(ax))), _key_font().get_size()
+    rows, size = -(-len(keys) // _columns(keys, room)), _key_font().get_size()
     return float(rows * _ROW * size + _GAP)
 
 
@@ -172,5 +200,7 @@ def _key(ax: Axes, pairs: Keys, room: float, height: float) -> None:
         columnspacing=0.9,
         labelspacing=_ROW - 1,
     )
+    # The title above it has made room; a key wider than its panel must not squeeze it.
+    made.set_in_layout(False)
     for text, name in zip(made.get_texts(), names, strict=True):
         text.set(text=name, parse_math=False)

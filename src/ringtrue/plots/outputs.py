@@ -22,17 +22,18 @@ from .lattices import Floats
 from .selection import AVERAGED, Chosen, Source, choose
 from .style import (
     COLOURS,
+    LEAST,
     NULL,
-    PANELS,
     POINTS,
     Size,
     inches,
     journal,
+    most_panels,
     need_no_size,
-    only_one,
     panels,
     returned,
     say,
+    size_asked_for,
     thinned,
 )
 from .titles import entitle
@@ -87,7 +88,7 @@ def data_averaged(
     'excess share below'
     """
     need_fraction(confidence=confidence)
-    chosen = choose(source, f, most=1 if only_one(ax) else PANELS, by=AVERAGED)
+    chosen = choose(source, f, most=most_panels(ax, figsize), by=AVERAGED)
     with journal(ax):
         drawn = panels(ax, len(chosen.columns), figsize=figsize)
         keys = [_draw_average(one, chosen, k, confidence) for one, k in zip(drawn, chosen.columns, strict=True)]
@@ -184,7 +185,8 @@ def scatter_matrix(
     >>> scatter_matrix(check_draws(rng.normal(size=(50, 2)), rng.normal(size=(50, 19, 2)))).shape
     (2, 2)
     """
-    chosen = choose(source, f, most=COORDINATES, by=(*AVERAGED, level_of("theta")), kind="coordinate")
+    most = COORDINATES if ax is not None else _square_that_fits(figsize)
+    chosen = choose(source, f, most=most, by=(*AVERAGED, level_of("theta")), kind="coordinate")
     d = len(chosen.columns)
     if d > COORDINATES:
         raise InvalidStudy(f"f must name at most {COORDINATES} test functions here, but {d} came.")
@@ -192,6 +194,12 @@ def scatter_matrix(
         grid = _grid(ax, d, figsize)
         draw_pairs(grid, chosen, "truths", chosen.replicates.truth[chosen.replicates.rows], ax)
     return grid
+
+
+def _square_that_fits(figsize: Size) -> int:
+    """Return how many coordinates have room in each direction, two at least."""
+    side = min(size_asked_for(figsize))
+    return COORDINATES if math.isinf(side) else min(max(int(side / LEAST), 2), COORDINATES)
 
 
 def pairs_with_belief(grid: Any, chosen: Chosen) -> None:
@@ -284,6 +292,9 @@ def _draw_clouds(ax: Axes, clouds: dict[str, tuple[Floats, Floats]]) -> None:
         # Hollow circles do not hide the crosses among them.
         hollow: dict[str, Any] = {"mfc": "none"} if mark == "o" else {}
         ax.plot(x[some], y[some], mark, ms=2.5, mew=0.5, alpha=0.7, color=colour, label=name, **hollow)
+    # Contours would end the axes at the outermost points, and cut these in half.
+    ax.use_sticky_edges = False
+    ax.autoscale_view()
 
 
 def _draw_contours(ax: Axes, cloud: Cloud, colour: str, *, shaded: bool) -> None:

@@ -17,7 +17,7 @@ from . import lattices
 from .headers import even, head, settle
 from .lattices import Curve, Floats
 from .selection import Chosen, Source, choose
-from .style import COLOURS, NULL, PANELS, STYLES, Size, journal, only_one, panels, returned, say
+from .style import COLOURS, NULL, STYLES, Size, journal, most_panels, panels, returned, say
 from .titles import entitle
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def pit_histogram(
     >>> int(sum(bar.get_height() for bars in ax.containers for bar in bars))
     200
     """
-    chosen = choose(source, f, most=1 if only_one(ax) else PANELS)
+    chosen = choose(source, f, most=most_panels(ax, figsize))
     # Before anything is drawn, so that a refusal leaves no empty figure behind.
     found = [lattices.histogram(chosen.column(k), bins=bins, confidence=confidence) for k in chosen.columns]
     with journal(ax):

@@ -16,7 +16,7 @@ from ..statistics.effects.reliability import Corp, consistency_band, corp
 from ..streams import Streams
 from .headers import heads, settle
 from .selection import Source, choose
-from .style import COLOURS, NULL, PANELS, Size, journal, only_one, panels, returned
+from .style import COLOURS, NULL, Size, journal, most_panels, panels, returned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,7 +76,7 @@ def reliability(
     >>> reliability(check_probabilities(rng.random(200) < p, p)).get_xlabel()
     'reported probability'
     """
-    cases = _cases(source, f)[: 1 if only_one(ax) else PANELS]
+    cases = _cases(source, f)[: most_panels(ax, figsize)]
     found = [_diagram(name, outcomes, level, k) for k, (name, outcomes) in enumerate(cases)]
     with journal(ax):
         drawn = panels(ax, len(found), figsize=figsize, height=3.2)
@@ -127,6 +127,8 @@ def _draw(ax: Axes, found: _Diagram) -> None:
         xlim=(0, 1),
         ylim=(0, 1),
         box_aspect=1,
+        # What stands above begins at the left, and knows the width before the box is square.
+        anchor="W",
         xlabel="share among truth and draws" if drawn else "reported probability",
         ylabel="share that came",
     )

@@ -6,6 +6,7 @@ matplotlib is imported when something is drawn, never before.
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -32,6 +33,8 @@ NULL = "0.6"
 POINTS = 1000
 #: Panels that are drawn if no test function is named.
 PANELS = 12
+#: Inches that a panel takes at least, with its name and numbers.
+LEAST = 1.1
 #: Letters of a name before its middle is cut out.
 LETTERS = 36
 #: The size of type, in points, that figures of ours are made for.
@@ -99,6 +102,22 @@ def panels(ax: Any, count: int, *, figsize: Size = None, width: float = 2.6, hei
     if len(given) != count:
         raise InvalidStudy(f"ax must hold {count} Axes, one for each panel, but {len(given)} arrived; see f=.")
     return given
+
+
+def size_asked_for(figsize: Size) -> tuple[float, float]:
+    """Return the size that the user wants a figure to have, infinite if nothing was said."""
+    with journal():
+        return inches(figsize, math.inf, math.inf)
+
+
+def most_panels(ax: Any, figsize: Size) -> int:
+    """Return how many panels of unnamed test functions there is room for."""
+    if ax is not None:
+        return 1 if only_one(ax) else PANELS
+    width, height = size_asked_for(figsize)
+    if math.isinf(width):
+        return PANELS
+    return min(max(int(width / LEAST) * int(height / LEAST), 1), PANELS)
 
 
 def need_no_size(figsize: Size, given: str) -> None:
@@ -189,7 +208,13 @@ def _has_glyph(code: int, families: tuple[str, ...]) -> bool:
 
 def say(ax: Axes, text: str) -> None:
     """Write why there is nothing to see."""
-    ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", fontsize="small", color="0.35", wrap=True)
+    from matplotlib import rcParams
+
+    # Letters are about six tenths as wide as their size.
+    letters = int(ax.bbox.width / ax.get_figure(root=True).dpi * 72 / (0.6 * rcParams["font.size"]))  # type: ignore[union-attr]
+    lines = [part for line in text.splitlines() for part in textwrap.wrap(line, max(letters, 8))]
+    place: dict[str, Any] = {"transform": ax.transAxes, "ha": "center", "va": "center"}
+    ax.text(0.5, 0.5, "\n".join(lines), fontsize="small", color="0.35", **place)
 
 
 def thinned(most: int, *values: Any) -> Any:

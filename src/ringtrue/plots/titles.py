@@ -57,7 +57,7 @@ def _share(drawn: Sequence[Axes], note: str) -> None:
     """Move labels that all panels share to the edges of the figure, and write above it what holds for all."""
     figure: Any = drawn[0].get_figure(root=True)
     title = figure.suptitle(note, x=0.01, ha="left", fontsize="small", color="0.35")
-    title.set_text("\n".join(broken(note, 0.98 * 72 * figure.get_figwidth(), title.get_fontproperties())))
+    title.set_text("\n".join(broken(note, 0.94 * 72 * figure.get_figwidth(), title.get_fontproperties())))
     for side, write in (("xlabel", figure.supxlabel), ("ylabel", figure.supylabel)):
         labels = {getattr(one, f"get_{side}")() for one in drawn}
         # Panels may show different things, as where the belief of one has a law and that of another has none.

@@ -154,7 +154,10 @@ def _by_verdict(result: Result) -> Iterator[str]:
         yield "Do not read this as a pass: the run could not settle the question either way."
         # With losses the advice on failures stands instead: more replicates would lose their share too.
         if not result.replicates.failures:
-            yield "Add replicates as the sentence says; with a store, the same call computes only what is missing."
+            yield (
+                "If the sentence asks for replicates, add them: with a store, the same call computes only what is "
+                "missing."
+            )
     else:
         yield from _mends(result)
         yield (

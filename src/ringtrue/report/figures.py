@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -26,6 +26,9 @@ from ..judgement.summary import ranked
 from ..plots.selection import AVERAGED, accusation, choose
 from ..plots.style import journal
 from .content import PICTURED, short, spelled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: Inches; a page has room for three side by side, a phone for one.
 _SIZE, _WIDE = (3.3, 2.8), 4.4
@@ -43,8 +46,9 @@ _HOW = {
     "the band.",
     "reliability": "How often it came, against the probability that outputs gave. Calibrated: inside the band.",
     "z_contraction": "Error of each output in units of its own sd, against how much the data narrowed the belief. "
-    "Calibrated: 95 % of the points between the lines. Useful: points to the right.",
-    "data_averaged": "The outputs averaged over data, against the belief. Calibrated: inside the band.",
+    "Calibrated: 95 % of the points in the grey, if outputs are normal. Useful: points to the right.",
+    "data_averaged": "The outputs averaged over data, against the belief; where that is not known, against the truths. "
+    "Calibrated: inside the band, or, where there is none, two curves that are alike.",
     "diagnostics": "A diagnostic of every fit, against the true value of what tells flagged fits (diamonds) best "
     "from others. In order: the points on the right side of the dashed limit, if there is one.",
     "caterpillar": "The spread factor of the test functions, those with most evidence first. Calibrated: 1.",
@@ -204,10 +208,28 @@ def as_svg(draw: Callable[..., Any], *, mark: str, words: Words, size: tuple[flo
     with matplotlib.style.context("default"), journal(), mpl.rc_context(style), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # the browser has fonts for what matplotlib's lack
         figure = Figure(figsize=size)
-        draw(ax=figure.subplots(gridspec_kw=None if wide else _MARGINS))
+        ax = figure.subplots(gridspec_kw=None if wide else _MARGINS)
+        draw(ax=ax)
+        if not wide:
+            _show_title(ax)
         # A date would make two pages of one result differ.
         figure.savefig(file, format="svg", metadata={"Date": None})
     return embedded(file.getvalue(), mark=mark, words=words)
+
+
+def _show_title(ax: Axes) -> None:
+    """Lower the top of a panel by what its title, small print and key need more than its margin."""
+    from matplotlib.text import Text
+
+    page, title = ax.figure.bbox, ax.get_title(loc="left")
+    ends = [
+        one.get_window_extent().y1 for one in ax.get_children() if isinstance(one, Text) and one.get_text() == title
+    ]
+    # A point to spare, since letters of a browser are not those of matplotlib.
+    over = max(ends) + ax.get_figure(root=True).dpi / 72 - page.height  # type: ignore[union-attr]
+    if title and over > 0:
+        left, bottom, width, height = ax.get_position(original=True).bounds
+        ax.set_position((left, bottom, width, height - over / page.height))
 
 
 def embedded(svg: bytes, *, mark: str, words: Words) -> str:
