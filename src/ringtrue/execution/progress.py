@@ -41,6 +41,8 @@ class Progress:
     def __init__(self, total: int, done: int, show: Show) -> None:
         self.total, self.before, self.done, self.failed, self.show = total, done, done, 0, show
         self.start = time.monotonic()
+        # When the first replicates were there, and how many: what comes before, such as compiling, is done once.
+        self._first: tuple[float, int] | None = None
         self._bar: Any = None
         self._next, self._step = self.start + _LINES[0], _LINES[0]
 
@@ -54,6 +56,7 @@ class Progress:
     def add(self, count: int, *, failed: int = 0) -> None:
         """Count finished replicates and show them if it is time to."""
         self.done, self.failed = self.done + count, self.failed + failed
+        self._first = self._first or (time.monotonic(), self.done)
         if self.show in ("off", False) or time.monotonic() - self.start < _PATIENCE:
             return
         if interactive():
@@ -67,17 +70,21 @@ class Progress:
         from tqdm.auto import tqdm
 
         if self._bar is None:
-            self._bar = tqdm(total=self.total, initial=self.before, unit=" replicates", leave=False, mininterval=0.5)
-            self._bar.start_t -= time.monotonic() - self.start  # the time before the bar was drawn counts
+            since, there = self._first or (self.start, self.before)
+            self._bar = tqdm(total=self.total, initial=there, unit=" replicates", leave=False, mininterval=0.5)
+            self._bar.start_t -= time.monotonic() - since  # the time before the bar was drawn counts
         self._bar.set_postfix_str(f"{self.failed} failed" if self.failed else "", refresh=False)
         self._bar.update(self.done - self._bar.n)
 
     def text(self) -> str:
         """Return how far the run is, in words."""
-        rate = (self.done - self.before) / max(time.monotonic() - self.start, 1e-9)
-        left = f"{duration((self.total - self.done) / rate)} to go" if rate > 0 else "time to go not known"
+        since, there = self._first or (self.start, self.done)
+        rate = (self.done - there) / max(time.monotonic() - since, 1e-9)
+        left = "time to go not known"
+        if rate > 0:
+            left = f"{per_time(rate)}, {duration((self.total - self.done) / rate)} to go"
         lost = f", {self.failed} failed" if self.failed else ""
-        return f"{self.done} of {self.total} replicates, {per_time(rate)}, {left}{lost}"
+        return f"{self.done} of {self.total} replicates, {left}{lost}"
 
 
 def _said(line: str) -> None:
