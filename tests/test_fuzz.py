@@ -184,3 +184,17 @@ def test_truths_whose_sum_is_no_number_are_judged() -> None:
 def test_outputs_that_are_always_one_point_are_compared() -> None:
     """One draw of each output has the spread 0 in units of the belief, whose own noise does not widen that."""
     assert fuzz.attempt("compare", [1.0], [0.3], {"f": {"total": np.sum}}, Path()) == "compared"
+
+
+def test_misses_whose_squares_are_no_numbers_are_diagnosed() -> None:
+    """Truths that lie further from their outputs than a square can say."""
+    rng = np.random.default_rng(0)
+    theta, draws = rng.normal(size=60) * 1e200, rng.normal(size=(60, 40))
+    assert fuzz.attempt("judge", theta, draws, {"f": rt.identity}, Path()) == "MISCALIBRATED"
+
+
+def test_diagnostics_of_chains_are_drawn_over_the_largest_truths(tmp_path: Path) -> None:
+    """An axis ends before numbers do."""
+    draws = np.where(np.random.default_rng(0).random((3, 2, 19)) < 0.2, LARGEST, -LARGEST)
+    truths = np.array([LARGEST, -LARGEST, -LARGEST])
+    assert fuzz.attempt("report", truths, draws, {"chains": 2}, tmp_path) == "INCONCLUSIVE"

@@ -247,8 +247,9 @@ def _errors(column: Column, fit: SpreadAndBias) -> float:
     wide = spread.low > 1 and (spread.estimate > _SATURATED or not math.isfinite(spread.high))
     if not wide or (column.draws or 0) < _MANY or not np.isfinite(miss).all():
         return math.nan
-    size = float(np.sqrt(np.mean(np.square(miss if fit.bias.low <= 0 <= fit.bias.high else miss - miss.mean()))))
-    return size if size > 1 else math.nan
+    with np.errstate(over="ignore", invalid="ignore"):  # a miss beyond 1e154 has no square
+        size = float(np.sqrt(np.mean(np.square(miss if fit.bias.low <= 0 <= fit.bias.high else miss - miss.mean()))))
+    return size if 1 < size < math.inf else math.nan
 
 
 def _shown(found: Diagnosis, ranks: NDArray[Any], draws: int) -> bool:

@@ -18,7 +18,7 @@ from ..replicates.record import Replicates
 from ..values import Floats
 from .headers import heads, settle
 from .selection import Source, replicates_of
-from .style import COLOURS, POINTS, Size, journal, most_panels, panels, plain, returned, say, thinned
+from .style import COLOURS, FARTHEST, POINTS, Size, journal, most_panels, panels, plain, returned, say, thinned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,7 +116,8 @@ def _draw(ax: Axes, found: Diagnostics, line: Line, k: int) -> str:
     """Draw one panel, and return what is to be said of it."""
     ran, values = found.replicates, found.columns[line.name]
     there = ran.kept & ~np.isnan(values) & np.isfinite(ran.truth[:, k])
-    x, y, flagged = ran.truth[there, k], values[there], found.flagged[there]
+    x, flagged = np.clip(ran.truth[there, k], -FARTHEST, FARTHEST), found.flagged[there]
+    y = np.where(np.isinf(values[there]), values[there], np.clip(values[there], -FARTHEST, FARTHEST))
     ax.set_xlabel(f"true {plain(ran.functions[k].name)}", parse_math=False)
     ax.set_ylabel(plain(line.name), parse_math=False)
     endless = int(np.isinf(y).sum())

@@ -22,6 +22,7 @@ from .lattices import Floats
 from .selection import AVERAGED, Chosen, Source, choose
 from .style import (
     COLOURS,
+    FARTHEST,
     LEAST,
     NULL,
     POINTS,
@@ -141,13 +142,9 @@ def _draw_two_samples(
     return [(outputs, "outputs"), (other, against)]
 
 
-#: Further out nothing is drawn: axes cannot be as long as numbers are.
-_FAR = 1e300
-
-
 def _steps(values: Floats) -> tuple[Floats, Floats]:
     """Return an empirical distribution function at no more than a thousand of its jumps, first and last included."""
-    ordered = np.clip(np.sort(values), -_FAR, _FAR)
+    ordered = np.clip(np.sort(values), -FARTHEST, FARTHEST)
     some = np.unique(np.linspace(0, ordered.size - 1, min(ordered.size, POINTS - 1)).astype(np.int64))
     # The foot of the first jump is a point of its own, hence one less of the others.
     return np.r_[ordered[0], ordered[some]], np.r_[0.0, (some + 1) / ordered.size]

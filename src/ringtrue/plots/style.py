@@ -31,6 +31,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 NULL = "0.6"
 #: Points of a scatter plot or a step curve.
 POINTS = 1000
+#: Further out nothing is drawn: axes cannot be as long as numbers are.
+FARTHEST = 1e300
 #: Panels that are drawn if no test function is named.
 PANELS = 12
 #: Inches that a panel takes at least, with its name and numbers.
