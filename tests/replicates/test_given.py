@@ -561,3 +561,8 @@ def test_a_truth_that_is_no_number_is_told_from_draws_that_are_none() -> None:
         rt.check_draws(np.where(np.arange(9) == 5, np.nan, theta), draws)
     with pytest.raises(rt.errors.ReplicateFailed, match=r"is nan or infinite\. Pass"):
         rt.check_draws(theta, np.where(np.arange(5) == 3, np.nan, draws))
+    with pytest.raises(rt.errors.ReplicateFailed, match="is nan or infinite at the truth"):  # draws of uneven numbers
+        rt.check_draws(np.full(9, np.nan), [draws[0], *(row[:4] for row in draws[1:])])
+    weights = rng.random(draws.shape)
+    with pytest.raises(rt.errors.ReplicateFailed, match="is nan or infinite at the truth"):
+        rt.check_draws(np.full(9, np.nan), draws, weights=weights)

@@ -179,6 +179,8 @@ class Recorder:
 def _not_finite(block: Block, place: int, columns: list[int]) -> str:
     """Say which test functions are not finite, and whether at the truth or in the draws of the output."""
     names = ", ".join(repr(block.functions[k].name) for k in columns)
+    if block.outputs.members is not None:  # outputs of different sizes have no draws side by side
+        block, place = block.alone(place), 0
     at_truth = not all(np.isfinite(block.truths[k][place]) for k in columns)
     where = " at the truth" if at_truth else _in_chains(block, place, columns[0])
     return f"finite numbers were expected, but {names} is nan or infinite{where}"
@@ -186,8 +188,6 @@ def _not_finite(block: Block, place: int, columns: list[int]) -> str:
 
 def _in_chains(block: Block, place: int, k: int) -> str:
     """Say in how many of its chains a test function is not finite, if not in all of them."""
-    if block.outputs.members is not None:  # outputs of different sizes have no draws side by side
-        block, place = block.alone(place), 0
     ready = block.outputs.ready
     values = block.ranked[k].values if ready is not None and ready.chains > 1 and k in block.ranked else None
     if ready is None or values is None:
